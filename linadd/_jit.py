@@ -1,0 +1,68 @@
+"""The only file, with `_simd.py`, that imports numba: the decorators, the cache on disk, and the thread helper.
+
+Compiled functions are cached in a folder named by a digest of the package's sources, because numba's own cache does not
+see an edit in a callee's file. Parallelism is plain threads over compiled loops that release the GIL, each writing its
+own slice: the result then cannot depend on the number of threads.
+"""
+
+import hashlib
+import os
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numba
+
+# Flags under which a sum may be vectorised; never "nnan" or "ninf", with which isnan() returns False on NaN.
+SUM_FLAGS = {"reassoc", "contract", "nsz", "arcp"}
+JIT_DISABLED = bool(numba.config.DISABLE_JIT)
+
+
+def source_digest():
+    """Digest of every source file of the package: names the cache folder and tells one build from another."""
+    root = Path(__file__).parent
+    digest = hashlib.blake2b(digest_size=8)
+    for path in sorted(root.rglob("*.py")):
+        digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
+
+
+def cache_folder():
+    """The folder of this source's compiled code: beside the package if that is writable, else in the user's cache."""
+    beside = Path(__file__).parent / "__pycache__"
+    user = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "linadd"
+    try:
+        beside.mkdir(exist_ok=True)
+        parent = beside if os.access(beside, os.W_OK) else user
+    except OSError:
+        parent = user
+    return parent / f"compiled-{source_digest()}"
+
+
+def use_cache():
+    """Point numba at this source's cache folder and drop the folders of older sources."""
+    folder = cache_folder()
+    if not folder.exists():
+        for old in folder.parent.glob("compiled-*"):
+            shutil.rmtree(old, ignore_errors=True)
+    numba.config.CACHE_DIR = str(folder)
+
+
+if not os.environ.get("NUMBA_CACHE_DIR"):
+    use_cache()
+
+compiled = numba.njit(cache=True, nogil=True, error_model="numpy")
+compiled_sums = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=SUM_FLAGS)
+
+
+def run_threads(function, tasks, n_threads):
+    """Call `function(*task)` for every task on up to `n_threads` threads; results in the order of the tasks.
+
+    The function must release the GIL and write only what its own task owns, so that the result is the same for any
+    number of threads. The first exception is raised again here.
+    """
+    tasks = list(tasks)
+    if n_threads <= 1 or len(tasks) <= 1:
+        return [function(*task) for task in tasks]
+    with ThreadPoolExecutor(min(n_threads, len(tasks))) as pool:
+        return [future.result() for future in [pool.submit(function, *task) for task in tasks]]
