@@ -12,6 +12,7 @@ LAYERS = {
     "errors": 0,
     "_jit": 0,
     "_simd": 0,
+    "atomic": 1,
     "chunks": 1,
     "census": 1,
     "losses": 1,
