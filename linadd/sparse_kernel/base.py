@@ -1,0 +1,154 @@
+"""What the sparse kernel classifiers share: input checks, scaling, labels, memory refusal, model files.
+
+An estimator derives from `KernelClassifier`, calls `_start_fit` first in `fit` and `_scaled` first in everything that
+takes rows, and lists its fitted state in `_tensors` and `_header` and takes it back in `_restore`.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import softmax
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from linadd.errors import ConfigError, DataError
+
+__all__ = ["KernelClassifier", "Scaling", "check_choice", "check_memory", "fit_scaling", "one_versus_rest_proba",
+           "signs_of"]
+
+SCALES = ("standard", "minmax", None)
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """The map x -> (x - offset) * factor of every feature, clipped to [0, 1] if `clip`.
+
+    Parameters
+    ----------
+    offset, factor : float64 arrays (n_features,)
+        A constant feature has factor 0.
+    clip : bool
+        For kernels that take features in [0, 1] only.
+    """
+
+    offset: np.ndarray
+    factor: np.ndarray
+    clip: bool
+
+    def __call__(self, X):
+        """Return the scaled rows, a C-contiguous float64 copy of X (n_rows, n_features)."""
+        scaled = (X - self.offset) * self.factor
+        return np.clip(scaled, 0.0, 1.0, out=scaled) if self.clip else scaled
+
+
+def fit_scaling(X, scale, clip=False):
+    """Return the `Scaling` of option `scale` for training rows X.
+
+    Parameters
+    ----------
+    X : float64 array (n_rows, n_features)
+    scale : {"standard", "minmax", None}
+        Mean 0 and variance 1 (divisor n); range [0, 1]; as they are. Constant features become 0 under the first two.
+    clip : bool
+        Clip scaled rows to [0, 1].
+
+    Raises
+    ------
+    ConfigError
+        On another `scale`.
+    """
+    check_choice("scale", scale, SCALES)
+    if scale is None:
+        return Scaling(np.zeros(X.shape[1]), np.ones(X.shape[1]), clip)
+    low, high = X.min(axis=0), X.max(axis=0)
+    offset, spread = (X.mean(axis=0), X.std(axis=0)) if scale == "standard" else (low, high - low)
+    varies = high > low
+    return Scaling(offset, np.where(varies, 1.0 / np.where(varies, spread, 1.0), 0.0), clip)
+
+
+def check_choice(option, value, choices):
+    """Raise ConfigError, listing the choices, unless value is one of them."""
+    if value not in choices:
+        listed = ", ".join(repr(choice) for choice in choices)
+        raise ConfigError(f"{option}: {value!r} is not a choice. Choose from {listed}.")
+
+
+def check_memory(what, n_rows, n_columns, memory_limit):
+    """Raise ConfigError if a float64 matrix of n_rows x n_columns passes `memory_limit` bytes.
+
+    Parameters
+    ----------
+    what : str
+        What the matrix holds, for the message.
+    n_rows, n_columns : int
+    memory_limit : int or float
+        Bytes.
+    """
+    needed = 8 * n_rows * n_columns
+    if needed > memory_limit:
+        raise ConfigError(
+            f"memory_limit: {what} takes {n_rows} x {n_columns} x 8 = {needed:.3g} bytes, above the limit of "
+            f"{memory_limit:.3g}. Raise memory_limit, ask for fewer basis vectors or train on fewer rows.")
+
+
+def signs_of(y_index):
+    """Return class indices 0 and 1 as float64 -1.0 and +1.0."""
+    return np.where(y_index == 1, 1.0, -1.0)
+
+
+def one_versus_rest_proba(log_p):
+    """Return p_c / sum_c p_c from log p_c (n_rows, n_classes) as softmax of log p_c: it cannot underflow."""
+    return softmax(log_p, axis=1)
+
+
+def refuse_non_finite(X, source):
+    """Raise DataError that names row and column (from 1) of the first NaN or infinity of X."""
+    finite = np.isfinite(X)
+    if not finite.all():
+        row, column = np.argwhere(~finite)[0]
+        value = "NaN" if np.isnan(X[row, column]) else "inf"
+        more = np.count_nonzero(~finite) - 1
+        raise DataError(f"the value is {value} ({more} more NaN or inf). Fill or drop it.",
+                        source=source, row=int(row) + 1, column=int(column) + 1)
+
+
+class KernelClassifier(ClassifierMixin, BaseEstimator):
+    """Base of the kernel classifiers (scikit-learn conventions; two classes: +1 is `classes_[1]`).
+
+    A subclass defines `model_class` (its key in model files), `fit`, `predict_proba`, and for its file `_tensors()`
+    (name -> array), `_header()` (JSON-able facts) and `_restore(tensors, header)`.
+
+    Attributes
+    ----------
+    classes_ : array (n_classes,), sorted
+    n_features_in_ : int
+    scaling_ : Scaling
+    """
+
+    def _start_fit(self, X, y, scale, clip=False):
+        """Check rows and labels, set the shared attributes; return scaled rows (n, D) and class indices (n,), int64.
+
+        Raises DataError on NaN or inf, one class only; ValueError of scikit-learn on wrong shapes or types.
+        """
+        X, y = validate_data(self, X, y, dtype=np.float64, order="C", ensure_all_finite=False)
+        check_classification_targets(y)
+        refuse_non_finite(X, "X")
+        self.classes_, y_index = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise DataError(f"all {len(y)} labels are {self.classes_[0]!s}: one class only. Give rows of two classes.",
+                            source="y")
+        self.scaling_ = fit_scaling(X, scale, clip)
+        self.ranges_ = np.stack([X.min(axis=0), X.max(axis=0)], axis=1)
+        return self.scaling_(X), y_index.astype(np.int64)
+
+    def _scaled(self, X):
+        """Check rows against the fitted model and scale them: float64 (n_rows, n_features)."""
+        check_is_fitted(self, "scaling_")
+        X = validate_data(self, X, reset=False, dtype=np.float64, order="C", ensure_all_finite=False)
+        refuse_non_finite(X, "X")
+        return self.scaling_(X)
+
+    def predict(self, X):
+        """Return the class of largest probability of every row of X (n_rows, n_features)."""
+        return self.classes_[np.argmax(self.predict_proba(X), axis=1)]

@@ -1,0 +1,331 @@
+"""The kernels, a class each, and the list `KERNELS` (name -> class) that options and model files refer to.
+
+Formulas: the table in section 2 of the design page "sparse kernel classifiers".
+"""
+
+from dataclasses import dataclass, fields
+from typing import ClassVar
+
+import numpy as np
+
+from linadd.errors import ConfigError, DataError
+from linadd.sparse_kernel.histogram_grams import CHI_SQUARED, INTERSECTION, JENSEN_SHANNON, fill_gram
+from linadd.sparse_kernel.kernel_base import Kernel, Product, Sum, default_length, row_slices, squared_distances
+
+__all__ = ["ARD", "KERNELS", "RBF", "ChiSquared", "Intersection", "JensenShannon", "Kernel", "Linear", "Polynomial",
+           "Product", "Sum", "kernel_from_description", "make_kernel", "row_slices"]
+
+
+class _SquaredExponential(Kernel):
+    """What RBF and ARD share: variance * exp(-|x - z|^2 / 2) of features divided by their lengths."""
+
+    def lengths(self):
+        raise NotImplementedError
+
+    def bind(self, X):
+        scaled = X / self.lengths()
+        norms = np.einsum("ij,ij->i", scaled, scaled)
+
+        def gram(Z=None):
+            distances = squared_distances(scaled, norms, None if Z is None or Z is X else Z / self.lengths())
+            distances *= -0.5
+            np.exp(distances, out=distances)
+            distances *= self.variance
+            return distances
+
+        return gram
+
+    def __call__(self, X, Z=None):
+        """Gram matrix variance * exp(-|x - z|^2 / 2), float64 (n_rows of X, n_rows of Z); Z defaults to X."""
+        return self.bind(X)(Z)
+
+    def diag(self, X):
+        return np.full(len(X), float(self.variance))
+
+    def grad_diag(self, X):
+        return [self.diag(X)] + [np.zeros(len(X))] * (len(self.theta) - 1)
+
+
+@dataclass(frozen=True)
+class RBF(_SquaredExponential):
+    """Squared exponential kernel variance * exp(-|x - z|^2 / (2 length_scale^2)).
+
+    Parameters
+    ----------
+    variance : float, default=1.0
+        K(x, x), above 0.
+    length_scale : float or None, default=None
+        Length in the units of the (scaled) features; None is filled in by `with_default_lengths`.
+    """
+
+    variance: float = 1.0
+    length_scale: float | None = None
+    name: ClassVar[str] = "rbf"
+    log_parameters: ClassVar[tuple] = ("variance", "length_scale")
+
+    def lengths(self):
+        """The common length."""
+        return self.length_scale
+
+    def grad(self, X, Z):
+        K = self(X, Z)
+        scaled = X / self.length_scale
+        norms = np.einsum("ij,ij->i", scaled, scaled)
+        return [K, K * squared_distances(scaled, norms, None if Z is X else Z / self.length_scale)]
+
+    def with_default_lengths(self, X):
+        return self if self.length_scale is not None else RBF(self.variance, default_length(X))
+
+
+@dataclass(frozen=True)
+class ARD(_SquaredExponential):
+    """Squared exponential kernel with a length for each feature: variance * exp(-sum_m (x_m - z_m)^2 / (2 l_m^2)).
+
+    Parameters
+    ----------
+    variance : float, default=1.0
+        K(x, x), above 0.
+    length_scales : sequence of float or None, default=None
+        Lengths, one a feature; None is filled in by `with_default_lengths`.
+    """
+
+    variance: float = 1.0
+    length_scales: tuple | None = None
+    name: ClassVar[str] = "ard"
+    log_parameters: ClassVar[tuple] = ("variance", "length_scales")
+
+    def __post_init__(self):
+        if self.length_scales is not None:
+            object.__setattr__(self, "length_scales", tuple(float(value) for value in self.length_scales))
+        super().__post_init__()
+
+    def lengths(self):
+        """The lengths, float64 (n_features,)."""
+        return np.array(self.length_scales)
+
+    def grad(self, X, Z):
+        K = self(X, Z)
+        return [K] + [K * np.subtract.outer(x, z) ** 2 for x, z in zip((X / self.lengths()).T, (Z / self.lengths()).T,
+                                                                       strict=True)]
+
+    def grad_dot(self, X, Z, weight):
+        """As `Kernel.grad_dot`, in O(n_rows of X * n_rows of Z) memory for any number of features.
+
+        With row sums r and column sums c of w:
+        sum_ik w_ik (x_im - z_km)^2 = sum_i r_i x_im^2 + sum_k c_k z_km^2 - 2 (w' x_m)' z_m.
+        """
+        weight = weight * self(X, Z)
+        x, z = X / self.lengths(), Z / self.lengths()
+        lengths = weight.sum(axis=1) @ x**2 + weight.sum(axis=0) @ z**2 - 2 * np.einsum("km,km->m", weight.T @ x, z)
+        return np.concatenate([[weight.sum()], lengths])
+
+    def with_default_lengths(self, X):
+        return self if self.length_scales is not None else ARD(self.variance, (default_length(X),) * X.shape[1])
+
+
+class _DotProduct(Kernel):
+    """What Linear and Polynomial share: K and its derivatives are functions of x'z."""
+
+    def of_products(self, products):
+        raise NotImplementedError
+
+    def grad_of_products(self, products):
+        raise NotImplementedError
+
+    def __call__(self, X, Z=None):
+        """Gram matrix, float64 (n_rows of X, n_rows of Z); Z defaults to X."""
+        return self.of_products(X @ (X if Z is None else Z).T)
+
+    def diag(self, X):
+        return self.of_products(np.einsum("ij,ij->i", X, X))
+
+    def grad(self, X, Z):
+        return self.grad_of_products(X @ Z.T)
+
+    def grad_diag(self, X):
+        return self.grad_of_products(np.einsum("ij,ij->i", X, X))
+
+
+@dataclass(frozen=True)
+class Linear(_DotProduct):
+    """Linear kernel variance * (x'z + offset).
+
+    Parameters
+    ----------
+    variance : float, default=1.0
+        Above 0.
+    offset : float, default=1.0
+        At least 0; 0 fixes it.
+    """
+
+    variance: float = 1.0
+    offset: float = 1.0
+    name: ClassVar[str] = "linear"
+    log_parameters: ClassVar[tuple] = ("variance", "offset")
+
+    def of_products(self, products):
+        """K from x'z."""
+        return self.variance * (products + self.offset)
+
+    def grad_of_products(self, products):
+        """dK/dtheta from x'z."""
+        by_offset = [np.full(products.shape, self.variance * self.offset)] if self.offset else []
+        return [self.of_products(products), *by_offset]
+
+
+@dataclass(frozen=True)
+class Polynomial(_DotProduct):
+    """Polynomial kernel variance * (gamma x'z + offset)^power.
+
+    Parameters
+    ----------
+    variance, gamma : float, default=1.0
+        Above 0.
+    offset : float, default=1.0
+        At least 0; 0 fixes it.
+    power : int, default=3
+        At least 1; fixed.
+    """
+
+    variance: float = 1.0
+    gamma: float = 1.0
+    offset: float = 1.0
+    power: int = 3
+    name: ClassVar[str] = "polynomial"
+    log_parameters: ClassVar[tuple] = ("variance", "gamma", "offset")
+
+    def __post_init__(self):
+        if self.power != int(self.power) or self.power < 1:
+            raise ConfigError(f"Polynomial: power is {self.power}. Give a whole number of at least 1.")
+        super().__post_init__()
+
+    def of_products(self, products):
+        """K from x'z."""
+        return self.variance * (self.gamma * products + self.offset) ** self.power
+
+    def grad_of_products(self, products):
+        """dK/dtheta from x'z."""
+        slope = self.variance * self.power * (self.gamma * products + self.offset) ** (self.power - 1)
+        by_offset = [slope * self.offset] if self.offset else []
+        return [self.of_products(products), slope * self.gamma * products, *by_offset]
+
+
+class _VarianceOnly(Kernel):
+    """Kernels whose only free parameter is the factor in front."""
+
+    def grad(self, X, Z):
+        return [self(X, Z)]
+
+    def grad_diag(self, X):
+        return [self.diag(X)]
+
+
+class _Histogram(_VarianceOnly):
+    """What the three additive histogram kernels share: rows >= 0, K(x, x) = variance * sum_m x_m."""
+
+    needs_unit_range: ClassVar[bool] = True
+    gram_code: ClassVar[int]
+
+    def __call__(self, X, Z=None):
+        """Gram matrix, float64 (n_rows of X, n_rows of Z); DataError on a negative value; Z defaults to X."""
+        Z = X if Z is None else Z
+        self._refuse_negative(X)
+        self._refuse_negative(Z)
+        out = np.empty((len(X), len(Z)))
+        fill_gram(self.gram_code, np.array(X, dtype=float), np.array(Z, dtype=float), out)
+        out *= self.variance
+        return out
+
+    def diag(self, X):
+        self._refuse_negative(X)
+        return self.variance * X.sum(axis=1)
+
+    def _refuse_negative(self, X):
+        if X.size and X.min() < 0:
+            row, column = np.unravel_index(X.argmin(), X.shape)
+            raise DataError(f"{X[row, column]} is negative, and {type(self).__name__} takes values >= 0. "
+                            "Use scale='minmax'.", row=int(row) + 1, column=int(column) + 1)
+
+
+@dataclass(frozen=True)
+class Intersection(_Histogram):
+    """Histogram intersection kernel variance * sum_m min(x_m, z_m), rows >= 0.
+
+    Parameters
+    ----------
+    variance : float, default=1.0
+        Above 0.
+    """
+
+    variance: float = 1.0
+    name: ClassVar[str] = "intersection"
+    gram_code: ClassVar[int] = INTERSECTION
+
+
+@dataclass(frozen=True)
+class ChiSquared(_Histogram):
+    """Additive chi-squared kernel variance * sum_m 2 x_m z_m / (x_m + z_m), rows >= 0; 0 where both are 0.
+
+    Parameters
+    ----------
+    variance : float, default=1.0
+        Above 0.
+    """
+
+    variance: float = 1.0
+    name: ClassVar[str] = "chi-squared"
+    gram_code: ClassVar[int] = CHI_SQUARED
+
+
+@dataclass(frozen=True)
+class JensenShannon(_Histogram):
+    """Jensen-Shannon kernel variance * sum_m [x/2 log2((x+z)/x) + z/2 log2((x+z)/z)], rows >= 0; a term at 0 is 0.
+
+    Parameters
+    ----------
+    variance : float, default=1.0
+        Above 0.
+    """
+
+    variance: float = 1.0
+    name: ClassVar[str] = "jensen-shannon"
+    gram_code: ClassVar[int] = JENSEN_SHANNON
+
+
+KERNELS = {kernel.name: kernel for kernel in (RBF, ARD, Linear, Polynomial, Intersection, ChiSquared, JensenShannon)}
+PAIRS = {pair.name: pair for pair in (Sum, Product)}
+
+
+def make_kernel(kernel):
+    """Return a kernel from a name in `KERNELS` (default parameters) or a copy of a kernel.
+
+    Raises
+    ------
+    ConfigError
+        On another name or type.
+    """
+    if isinstance(kernel, Kernel):
+        return kernel_from_description(kernel.description())
+    if isinstance(kernel, str) and kernel in KERNELS:
+        return KERNELS[kernel]()
+    raise ConfigError(f"kernel: {kernel!r} is not a kernel. Choose from {', '.join(KERNELS)} or give a Kernel object.")
+
+
+def kernel_from_description(description):
+    """Return the kernel that a `Kernel.description()` record (from a model file, say) describes.
+
+    Raises
+    ------
+    ConfigError
+        On an unknown kernel or parameter name, or a parameter out of range.
+    """
+    parameters = dict(description)
+    name = parameters.pop("kernel", None)
+    if name in PAIRS:
+        return PAIRS[name](*(kernel_from_description(parameters[side]) for side in ("left", "right")))
+    if name not in KERNELS:
+        raise ConfigError(f"kernel: {name!r} is not a kernel. Choose from {', '.join((*KERNELS, *PAIRS))}.")
+    unknown = sorted(set(parameters) - {field.name for field in fields(KERNELS[name])})
+    if unknown:
+        raise ConfigError(f"kernel {name}: it has no parameter {unknown[0]!r}.")
+    return KERNELS[name](**parameters)
