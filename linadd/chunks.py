@@ -1,5 +1,7 @@
-"""A chunk of rows, the one thing that travels from sources to encoders and solvers."""
+"""A chunk of rows, the one thing that travels from sources to encoders and solvers, and its reading ahead."""
 
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +24,9 @@ class Chunk:
         Index of the first row in its source, from 0.
     origin : str
         The source's name, for messages.
+    row_numbers : array, shape (n_rows,), int64, or None
+        Rows as the user's file counts, from 1, where they are not `first_row + 1, first_row + 2, ...`: a filter left
+        some out, or a text file holds comments. For messages only.
     """
 
     X: np.ndarray | scipy.sparse.csr_array
@@ -29,13 +34,59 @@ class Chunk:
     weight: np.ndarray | None
     first_row: int
     origin: str
+    row_numbers: np.ndarray | None = None
 
     @property
     def n_rows(self):
         """Number of rows."""
         return self.X.shape[0]
 
+    def row_number(self, row):
+        """Number that a message gives to the chunk's row `row` (from 0): the row as the user's file counts, from 1."""
+        return self.first_row + row + 1 if self.row_numbers is None else int(self.row_numbers[row])
+
     def dense(self):
         """X as a C-contiguous array of its stored dtype, shape (n_rows, n_features); a copy only where it must be."""
         X = self.X.toarray() if scipy.sparse.issparse(self.X) else self.X
         return np.ascontiguousarray(X)
+
+
+def prefetch(reads, depth=1):
+    """Yield the results of `reads` in order, while a background thread makes the next `depth` of them.
+
+    Each read is a dask task, computed on one thread, so that reads of one file never compete with each other; a read
+    that releases the GIL (files, compiled parsers) runs beside the caller's own work. At most `depth + 1` results are
+    held here, besides the one that the caller works on.
+
+    Parameters
+    ----------
+    reads : iterable of callable
+        Functions of no argument; the iterable is consumed as far ahead as the reading goes.
+    depth : int
+        Number of results to read ahead; 0 reads each one when it is asked for.
+
+    Yields
+    ------
+    The results. An exception of a read is raised at the point of its result. Closing the generator, an exception or
+    Ctrl-C in the caller's loop drops what is queued and waits for the one read under way: no thread is left.
+    """
+    from dask import delayed  # 0.1 s that `import linadd` must not take
+
+    def task(read):
+        delayed_read = delayed(read, pure=False, traverse=False)()
+        return delayed_read.compute(scheduler="synchronous", optimize_graph=False)
+
+    reads = iter(reads)
+    pool = ThreadPoolExecutor(1, thread_name_prefix="linadd-read")
+    pending = deque()
+    try:
+        while True:
+            for read in reads:
+                pending.append(pool.submit(task, read))
+                if len(pending) > depth:
+                    break
+            if not pending:
+                return
+            yield pending.popleft().result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)

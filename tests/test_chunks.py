@@ -1,0 +1,80 @@
+"""Chunks and their reading ahead: order, bound on what is held, exceptions, and threads that end."""
+
+import threading
+from functools import partial
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from linadd.chunks import Chunk, prefetch
+
+
+def reader_threads():
+    """The background threads of prefetch that are alive."""
+    return [thread for thread in threading.enumerate() if thread.name.startswith("linadd-read")]
+
+
+@pytest.fixture(autouse=True)
+def no_thread_is_left():
+    yield
+    assert reader_threads() == []
+
+
+def test_dense_keeps_dtype_and_copies_only_where_it_must():
+    X = np.arange(12, dtype=np.uint8).reshape(4, 3)
+    assert np.shares_memory(Chunk(X, None, None, 0, "array").dense(), X)
+    for other in (np.asfortranarray(X), scipy.sparse.csr_array(X)):
+        dense = Chunk(other, None, None, 0, "array").dense()
+        assert dense.flags.c_contiguous and dense.dtype == np.uint8
+        np.testing.assert_array_equal(dense, X)
+
+
+def test_row_number_is_the_files_own():
+    X = np.zeros((2, 1))
+    assert Chunk(X, None, None, 10, "array").row_number(1) == 12
+    assert Chunk(X, None, None, 10, "array", row_numbers=np.array([5, 40])).row_number(1) == 40
+
+
+@pytest.mark.parametrize("depth", [0, 1, 3])
+@pytest.mark.parametrize("n_reads", [0, 1, 2, 7])
+def test_results_come_once_each_in_order(n_reads, depth):
+    assert list(prefetch((partial(int, i) for i in range(n_reads)), depth)) == list(range(n_reads))
+
+
+@pytest.mark.parametrize("depth", [0, 1, 3])
+def test_what_is_held_is_bounded(depth):
+    started = []
+    for i, result in enumerate(prefetch((partial(started.append, i) for i in range(20)), depth)):
+        assert result is None
+        assert i < len(started) <= i + depth + 1
+
+
+def test_the_next_read_runs_while_the_caller_works():
+    first, second = threading.Event(), threading.Event()
+    results = prefetch([first.set, second.set], depth=1)
+    next(results)
+    assert second.wait(30)  # deadlocks here if the second read waited for the caller to ask
+    results.close()
+
+
+def test_reads_run_on_one_thread_that_is_not_the_callers():
+    names = set(prefetch([lambda: threading.current_thread().name] * 5, depth=2))
+    assert len(names) == 1 and names != {threading.current_thread().name}
+
+
+def test_an_exception_is_raised_at_the_point_of_its_result():
+    results = prefetch([partial(int, 1), partial(int, "x"), partial(int, 3)])
+    assert next(results) == 1
+    with pytest.raises(ValueError, match="invalid literal"):
+        next(results)
+    assert list(results) == []
+
+
+@pytest.mark.parametrize("failure", [ValueError, KeyboardInterrupt])
+def test_leaving_the_loop_ends_the_thread_and_drops_the_queue(failure):
+    done = []
+    with pytest.raises(failure):
+        for _ in prefetch((partial(done.append, i) for i in range(100)), depth=4):
+            raise failure
+    assert reader_threads() == [] and len(done) <= 6
