@@ -151,4 +151,5 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X):
         """Return the class of largest probability of every row of X (n_rows, n_features)."""
-        return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+        best = np.argmax(self.predict_proba(X), axis=1)
+        return self.classes_[best]
