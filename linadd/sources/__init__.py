@@ -1,0 +1,134 @@
+"""The list of sources, and `open_source`, which picks one by object, suffix or content.
+
+To add a format: a file with its `Source` beside this one, and its class in the list.
+"""
+
+import copy
+import difflib
+import os
+from dataclasses import replace
+
+from linadd.errors import ConfigError, DataError
+from linadd.sources.arrays import ArraySource, SparseSource
+from linadd.sources.base import ReadOptions, Source, reading
+
+__all__ = ["SOURCES", "Source", "open_source"]
+
+# Data in memory, the first that accepts it.
+ARRAY_SOURCES = [SparseSource, ArraySource]
+# Formats of files, in the order in which their content is tried when the suffix is unknown.
+FILE_SOURCES = []
+# Suffix -> class of the source.
+SOURCES = {suffix: source for source in FILE_SOURCES for suffix in source.suffixes}
+
+
+def open_source(
+    data,
+    y=None,
+    *,
+    group=None,
+    x="X",
+    y_name="y",
+    weights=None,
+    where=None,
+    chunk_rows=None,
+    index_base="auto",
+    n_features=None,
+):
+    """Open data of any kind that linadd reads as a `Source` of rows.
+
+    Parameters
+    ----------
+    data : str or path-like, array_like, scipy sparse, dask array, or Source
+        A path may end in `::group`; the longest existing file name before a `::` wins. A Source is returned as it is.
+    y : array_like, shape (n_rows,), optional
+        Labels, for data in memory and for `.npy` files.
+    group : str, optional
+        Group of an HDF5 file; the same as `::group`.
+    x, y_name : str
+        Names of the features and the labels in a file. A file without the default `y` has no labels.
+    weights : str or array_like, optional
+        Name (for files) or array (for data in memory) of sample weights.
+    where : dict of str to list, optional
+        Keep the rows whose array NAME, beside X, has one of the values: `{"part": ["1", "2"]}`.
+    chunk_rows : int, optional
+        Rows of a reader chunk; by default about 8 MB, in whole chunks of the file. Results do not depend on it.
+    index_base : {"auto", 0, 1}
+        First feature index of libsvm text; "auto" is 1, and an index 0 is an error that names this option.
+    n_features : int, optional
+        Features that the data must have; libsvm text of fewer is padded with zeros.
+
+    Returns
+    -------
+    Source
+
+    Raises
+    ------
+    DataError
+        Data that cannot be read, or not as asked; one line with the file and what to do.
+    ConfigError
+        An option that has no meaning for this kind of data.
+    """
+    if chunk_rows is not None and not (isinstance(chunk_rows, int) and chunk_rows >= 1):
+        raise ConfigError(f"chunk_rows is {chunk_rows!r}. Give a whole number of rows, at least 1.")
+    options = ReadOptions(group, x, y_name if y is None else y, weights, index_base, n_features)
+    if isinstance(data, Source):
+        options.refuse(data.origin, "an open source", "group", "x", "y", "weights", "index_base")
+        source = copy.copy(data)
+    elif isinstance(data, (str, os.PathLike)):
+        source = open_file(os.fspath(data), options)
+    else:
+        options.refuse("array", "data in memory", "group", "x", "index_base", *([] if y is not None else ["y"]))
+        array_source = next(candidate for candidate in ARRAY_SOURCES if candidate.accepts(data))
+        source = array_source(data, y, weights)
+    if n_features is not None and source.n_features != n_features:
+        message = f"has {source.n_features} features; {n_features} are needed. Give data of the same columns."
+        raise DataError(message, source=source.origin)
+    source.chunk_rows = chunk_rows or source.chunk_rows
+    return source
+
+
+def open_file(text, options):
+    """The source of the file named by `text`, which may end in `::group`."""
+    path, group = split_group(text)
+    if group is not None and options.group is not None:
+        raise ConfigError(f"{text}: the group is given twice, as {group!r} and {options.group!r}. Give it once.")
+    if os.path.isdir(path):
+        raise DataError("is a folder. Give one file.", source=path)
+    with reading(path), open(path, "rb") as file:
+        head = file.read(4096)
+    suffix = os.path.splitext(path)[1].lower()
+    source = SOURCES.get(suffix) or next((each for each in FILE_SOURCES if each.matches(head)), None)
+    if source is None:
+        known = ", ".join(SOURCES)
+        message = f"the format is unknown: neither its suffix {suffix!r} nor its content is one of {known}."
+        raise DataError(f"{message} Convert it to one of them.", source=path)
+    return source(path, replace(options, group=options.group if group is None else group))
+
+
+def split_group(text):
+    """(path, group or None) of `FILE::group`; the longest existing file name before a `::` wins.
+
+    Raises
+    ------
+    DataError
+        No such file; names the ones in the folder that come nearest.
+    """
+    path, group = text, None
+    while not os.path.exists(path):
+        path, mark, _ = path.rpartition("::")
+        if not mark:
+            raise DataError(missing_file(text), source=text)
+        group = text[len(path) + 2 :]
+    return path, group
+
+
+def missing_file(path):
+    """What to say of a file that does not exist."""
+    folder, name = os.path.split(path.split("::")[0])
+    if not os.path.isdir(folder or "."):
+        return f"the folder {folder!r} does not exist."
+    names = sorted(os.listdir(folder or "."))
+    near = difflib.get_close_matches(name, names, n=3, cutoff=0.4) or names[:5]
+    shown = "The folder is empty" if not names else "The folder has " + ", ".join(map(repr, near))
+    return f"does not exist. {shown}{f' and {len(names) - len(near)} more' if len(names) > len(near) else ''}."

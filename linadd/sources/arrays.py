@@ -1,0 +1,126 @@
+"""Rows of arrays in memory: NumPy arrays (also memory-mapped), lists, and scipy CSR."""
+
+import numpy as np
+import scipy.sparse
+
+from linadd.chunks import Chunk
+from linadd.errors import DataError
+from linadd.sources.base import Source, array_fingerprint, check_length, check_table, plain_labels, rows_of_bytes
+
+__all__ = ["ArraySource", "SparseSource"]
+
+
+class ArraySource(Source):
+    """Rows of a NumPy array, or of a list, which is copied once; chunks are views wherever the dtype is kept.
+
+    Parameters
+    ----------
+    X : array_like, shape (n_rows, n_features)
+        Real numbers; any strides, read-only or memory-mapped.
+    y : array_like, shape (n_rows,), or None
+        Labels: numbers or text.
+    weights : array_like, shape (n_rows,), or None
+        Sample weights.
+    origin : str
+        Name for messages.
+
+    Raises
+    ------
+    DataError
+        As `check_table` and `check_length`; ragged lists, masked values, labels of mixed type.
+    """
+
+    kind = "an array"
+
+    @staticmethod
+    def accepts(data):
+        """True: what NumPy cannot read is refused with a reason."""
+        return True
+
+    def __init__(self, X, y=None, weights=None, origin="array"):
+        self.origin = origin
+        self.X = as_array(X, "X", origin)
+        self.dtype = check_table(self.X.shape, self.X.dtype, origin)
+        self.n_rows, self.n_features = self.X.shape
+        self.chunk_rows = rows_of_bytes(self.n_features * self.dtype.itemsize)
+        self._attach(y, weights)
+
+    def _attach(self, y, weights):
+        """Take labels and weights of all rows; labels are made plain as a whole, so that every chunk has their type."""
+        self.y = self.weight = None
+        if y is not None:
+            y = as_array(y, "y", self.origin)
+            check_length(self.n_rows, y.shape, self.origin)
+            self.y = plain_labels(y.reshape(-1), Chunk(self.X, None, None, 0, self.origin))
+        if weights is not None:
+            self.weight = as_array(weights, "weights", self.origin)
+            check_length(self.n_rows, self.weight.shape, self.origin, "weights")
+            self.weight = self.weight.reshape(-1)
+        self.has_labels, self.has_weights = self.y is not None, self.weight is not None
+
+    def _read(self, start, stop):
+        rows = slice(start, stop)
+        y = None if self.y is None else self.y[rows]
+        return self.X[rows], y, None if self.weight is None else self.weight[rows]
+
+    def fingerprint(self):
+        """Shape, dtype and a digest of sampled rows."""
+        return array_fingerprint(*(array for array in (self.X, self.y, self.weight) if array is not None))
+
+
+class SparseSource(ArraySource):
+    """Rows of a scipy sparse matrix or array; any format but CSR is converted once.
+
+    Parameters
+    ----------
+    X : scipy.sparse array or matrix, shape (n_rows, n_features)
+        Never changed: entries are sorted, and repeated ones summed, on a copy.
+    y, weights, origin
+        As for `ArraySource`.
+    """
+
+    kind = "a sparse array"
+    is_sparse = True
+
+    @staticmethod
+    def accepts(data):
+        """Whether `data` is a scipy sparse array or matrix."""
+        return scipy.sparse.issparse(data)
+
+    def __init__(self, X, y=None, weights=None, origin="array"):
+        self.origin = origin
+        self.dtype = check_table(X.shape, X.dtype, origin)
+        self.X = scipy.sparse.csr_array(X)
+        if not self.X.has_canonical_format:
+            self.X = self.X.copy()
+            self.X.sum_duplicates()
+        self.n_rows, self.n_features = self.X.shape
+        self.chunk_rows = rows_of_bytes(self.X.nnz * (self.dtype.itemsize + 4) / self.n_rows + 8)
+        self._attach(y, weights)
+
+    def _read(self, start, stop):
+        X, y, weight = super()._read(start, stop)
+        return narrow_indices(X), y, weight
+
+    def fingerprint(self):
+        """Shape, dtype and a digest of sampled entries."""
+        arrays = (self.X.data, self.X.indices, self.X.indptr, self.y, self.weight)
+        return {"shape": list(self.X.shape)} | array_fingerprint(*(array for array in arrays if array is not None))
+
+
+def narrow_indices(X):
+    """The csr_array X with int32 indices if they suffice, so that compiled loops meet one type for all data."""
+    index_dtype = np.int32 if max(X.shape[1], X.nnz) < 2**31 else np.int64
+    indices, indptr = (index.astype(index_dtype, copy=False) for index in (X.indices, X.indptr))
+    return scipy.sparse.csr_array((X.data, indices, indptr), shape=X.shape)
+
+
+def as_array(data, what, origin):
+    """`data` as a NumPy array; DataError where NumPy finds no shape or would lose a mask."""
+    if np.ma.is_masked(data):
+        raise DataError(f"{what} has masked values. Fill them, for instance with .filled(0).", source=origin)
+    try:
+        return np.asarray(data)
+    except (ValueError, TypeError):
+        message = f"{what} is no rectangular array. Give rows of equal length."
+        raise DataError(message, source=origin) from None
