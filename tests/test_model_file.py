@@ -152,7 +152,7 @@ def test_a_header_that_json_cannot_hold_is_refused_and_the_old_file_stays(saved,
 
 def test_a_target_that_cannot_be_written_is_named(tmp_path):
     target = tmp_path / "none" / "m.safetensors"
-    with pytest.raises(DataError, match="the folder '.*none' does not exist. Create it first."):
+    with pytest.raises(DataError, match="none' does not exist"):
         save_model(target, {}, {})
 
 
