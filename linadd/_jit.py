@@ -15,15 +15,18 @@ import numba
 
 # Flags under which a sum may be vectorised; never "nnan" or "ninf", with which isnan() returns False on NaN.
 SUM_FLAGS = {"reassoc", "contract", "nsz", "arcp"}
+KEEP_CACHES = 4  # of other sources, which running processes may still use
 JIT_DISABLED = bool(numba.config.DISABLE_JIT)
 
 
 def source_digest():
-    """Digest of every source file of the package: names the cache folder and tells one build from another."""
+    """Digest of every source file that holds compiled code: names the cache folder."""
     root = Path(__file__).parent
     digest = hashlib.blake2b(digest_size=8)
     for path in sorted(root.rglob("*.py")):
-        digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
+        text = path.read_bytes()
+        if b"linadd._jit" in text or b"linadd._simd" in text:
+            digest.update(str(path.relative_to(root)).encode() + b"\0" + text)
     return digest.hexdigest()
 
 
@@ -40,10 +43,11 @@ def cache_folder():
 
 
 def use_cache():
-    """Point numba at this source's cache folder and drop the folders of older sources."""
+    """Point numba at this source's cache folder and drop the oldest folders of other sources."""
     folder = cache_folder()
     if not folder.exists():
-        for old in folder.parent.glob("compiled-*"):
+        others = sorted(folder.parent.glob("compiled-*"), key=lambda path: path.stat().st_mtime)
+        for old in others[:-KEEP_CACHES]:
             shutil.rmtree(old, ignore_errors=True)
     numba.config.CACHE_DIR = str(folder)
 

@@ -1,0 +1,168 @@
+"""What every encoder is: a choice of basis, fitted to a census, and its state as plain arrays.
+
+An encoder has two parts that compiled loops read as tuples of arrays: `axes` (value to coordinate, `coordinates.py`) and
+`basis` (coordinate to values of phi, and the update table). The loops themselves are in `rows.py` (float32, for
+solvers) and `exact.py` (float64, for moments, decisions and certificates).
+"""
+
+from abc import ABC, abstractmethod
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from linadd import penalty
+from linadd._simd import aligned_zeros, padded
+from linadd.encoders.coordinates import Axes
+from linadd.errors import ConfigError, DataError
+
+SCALES = ("unit", "libspline", "none")
+
+
+class Basis(NamedTuple):
+    """How a coordinate becomes values of phi, and what a step on them adds to the coefficients."""
+
+    code: int  # CODE of the encoder's file
+    is_local: bool  # n_local neighbours among n_basis; else dense, and L is the identity
+    n_local: int
+    n_basis: int
+    bits: int  # of the fraction of a fixed-point position
+    weights: np.ndarray  # float64 (n_basis,), of a dense basis
+    table: np.ndarray  # float32 (n_basis, n_basis padded to 16): L_d
+    table_exact: np.ndarray  # float64 (n_basis, n_basis)
+
+
+def affine_axes(census, origin, inverse, n_bins):
+    """Axes of features that all map affinely; a constant feature (inverse not finite) gets inverse 0."""
+    n_features = len(census.minimum)
+    return Axes(
+        lower=np.array(census.minimum, np.float64),
+        upper=np.array(census.maximum, np.float64),
+        origin=np.array(origin, np.float64),
+        inverse=np.where(np.isfinite(inverse), inverse, 0.0),
+        n_bins=np.array(n_bins, np.int64),
+        edges=np.full((n_features, 1), np.nan),
+        has_knots=False,
+    )
+
+
+class Encoder(ABC):
+    """A feature embedding; fitted by `fit`, or restored by `from_state` of the package.
+
+    Attributes
+    ----------
+    name : str
+        Key in the list of encoders.
+    options : dict
+        The constructor's arguments; JSON values.
+    n_features : int
+        Features seen by `fit`.
+    n_basis : int
+        Coefficients a feature and output.
+    axes, basis : tuples of arrays for compiled loops.
+    """
+
+    name: ClassVar[str]
+    code: ClassVar[int]
+    is_local: ClassVar[bool]
+
+    def __init__(self, n_local, n_basis, penalty_order):
+        penalty.check_order(penalty_order, n_basis if self.is_local else 1)
+        self.n_local, self.n_basis, self.penalty_order = int(n_local), int(n_basis), int(penalty_order)
+        self.bits, self.weights, self.axes = 0, np.ones(self.n_basis), None
+
+    @property
+    @abstractmethod
+    def options(self):
+        """The constructor's arguments, as JSON values."""
+
+    @abstractmethod
+    def make_axes(self, census, scale):
+        """Axes for the features of a census under a scale rule."""
+
+    @abstractmethod
+    def relative_scale(self, census, scale):
+        """Factor of each feature before the global one, float64 (n_features,)."""
+
+    def fit(self, census, scale="unit"):
+        """Set the ranges, and return self.
+
+        Parameters
+        ----------
+        census : Census
+            `minimum`, `maximum`, `mean`, `variance`, and for quantile knots the sample.
+        scale : {"unit", "libspline", "none"}
+            The rule of the design for the factor of each feature; the global factor of `unit` is `centring.py`'s.
+
+        Raises
+        ------
+        ConfigError
+            On an unknown scale.
+        DataError
+            Where a feature's range is not a finite number, or every feature is constant.
+        """
+        if scale not in SCALES:
+            raise ConfigError(f"scale: {scale!r} is not one of {', '.join(SCALES)}.")
+        with np.errstate(over="ignore"):
+            span = census.maximum - census.minimum
+        if not np.isfinite(span).all():
+            j = int(np.argmax(~np.isfinite(span)))
+            raise DataError(
+                f"the range {census.minimum[j]:g} to {census.maximum[j]:g} is wider than a float64 number. Rescale it.",
+                source=census.origin, column=census.column_name(j),
+            )  # fmt: skip
+        self.axes = self.make_axes(census, scale)
+        self.constant = np.flatnonzero(span == 0)
+        self.scale = self.relative_scale(census, scale) * (span > 0)
+        if not self.scale.any():
+            raise DataError("every feature is constant: there is nothing to learn from.", source=census.origin)
+        return self
+
+    @property
+    def n_features(self):
+        """Number of features seen by `fit`."""
+        return len(self.axes.lower)
+
+    @property
+    def ranges(self):
+        """Training range of each feature, float64 (n_features, 2); infinite where values are not clamped."""
+        return np.stack([self.axes.lower, self.axes.upper], axis=1)
+
+    @property
+    def basis(self):
+        """The basis as a tuple of arrays, for compiled loops."""
+        order = self.penalty_order if self.is_local else 0
+        exact = penalty.update_table(self.n_basis, order)
+        table = aligned_zeros((self.n_basis, padded(self.n_basis)))
+        table[:, : self.n_basis] = exact
+        return Basis(
+            self.code, self.is_local, self.n_local, self.n_basis, self.bits, self.weights, table, exact
+        )  # fmt: skip
+
+    def tensors(self):
+        """State as named float64 and int64 arrays, for the model file."""
+        return {name: np.asarray(value) for name, value in self.axes._asdict().items() if name != "has_knots"}
+
+    def restore(self, tensors):
+        """Set the state from `tensors()`, and return self."""
+        has_knots = bool(np.isfinite(tensors["edges"][:, 0]).any())
+        self.axes = Axes(**{name: tensors[name] for name in Axes._fields if name != "has_knots"}, has_knots=has_knots)
+        return self
+
+
+class DenseEncoder(Encoder):
+    """An encoder whose values all differ from zero: the score and the update use the same vector."""
+
+    is_local = False
+
+    def make_axes(self, census, scale):
+        """u = (x - centre) / half-range, in [-1, 1]."""
+        centre = census.minimum + (census.maximum - census.minimum) / 2
+        with np.errstate(divide="ignore"):
+            inverse = 2.0 / (census.maximum - census.minimum)
+        return affine_axes(census, centre, inverse, np.zeros(len(centre)))
+
+    def relative_scale(self, census, scale):
+        """1, or sqrt((max - min) / 10) in units of x, libspline's default of ten bins."""
+        if scale == "libspline":
+            return np.sqrt((census.maximum - census.minimum) / 10)
+        return np.ones(self.n_features)

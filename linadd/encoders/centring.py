@@ -1,0 +1,100 @@
+"""The scale and centre of the embedding: one streaming pass for the mean code and the mean squared norm.
+
+Replacing phi^d by phi^d - m, m its weighted mean over the training rows, conditions the problem and makes every curve's
+mean zero on the data. Sums run over fixed groups of rows in index order, so any chunking gives the same bits.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from linadd.census import group_slices
+from linadd.encoders.rows import Space, make_scratch, moment_rows
+
+
+class CodeMoments:
+    """Weighted sums of phi, and of its squared norm, over the rows seen.
+
+    Parameters
+    ----------
+    encoder : Encoder
+        Fitted.
+    """
+
+    def __init__(self, encoder):
+        self.encoder, self.basis, self.scratch = encoder, encoder.basis, make_scratch(encoder)
+        self.scale_squared = (encoder.scale**2).astype(np.float32)
+        shape = (encoder.n_features, encoder.n_basis)
+        self.codes, self.group_codes = np.zeros(shape), np.zeros(shape)
+        self.sums, self.group_sums = np.zeros(2), np.zeros(2)  # squared norms, weights
+
+    def update(self, positions, weight, first_row):
+        """Add rows as positions (n_rows, n_features) with float64 weights; the first has index `first_row`."""
+        for start, stop, closes in group_slices(first_row, len(positions)):
+            rows = slice(start, stop)
+            self.group_sums[0] += moment_rows(
+                self.basis, positions[rows], weight[rows], self.scale_squared, self.scratch, self.group_codes
+            )
+            self.group_sums[1] += weight[rows].sum()
+            if closes:
+                self.close_group()
+
+    def close_group(self):
+        """Add the open group to the totals."""
+        self.codes += self.group_codes
+        self.sums += self.group_sums
+        self.group_codes[...] = 0
+        self.group_sums[...] = 0
+
+    def centre(self, centred, unit):
+        """The finished Centre.
+
+        Parameters
+        ----------
+        centred : bool
+            Subtract the mean code.
+        unit : bool
+            Divide by the root of the mean squared norm of the centred code, so that this mean becomes 1.
+        """
+        self.close_group()
+        codes, mean_square = self.codes / self.sums[1], self.sums[0] / self.sums[1]
+        table = self.basis.table_exact if self.encoder.is_local else np.eye(self.encoder.n_basis)
+        updates = codes @ table
+        square = self.encoder.scale**2
+        kappa_0 = float(square @ np.einsum("ij,ij->i", codes, updates))
+        factor = 1.0 / max(mean_square - kappa_0, np.finfo(np.float32).tiny) if unit else 1.0
+        # Solver and certificate must mean the same problem: the square as float32 is the scale's definition.
+        scale_squared = (square * factor).astype(np.float32)
+        subtracted = factor * kappa_0 * centred
+        return Centre(
+            scale=np.sqrt(scale_squared.astype(np.float64)),
+            mean_code=codes * centred,
+            mean_norm=factor * mean_square - subtracted,
+            space=Space(
+                scale_squared=scale_squared,
+                mean_update=(updates * (square * factor)[:, None] * centred).astype(np.float32),
+                kappa_0=np.float32(subtracted),
+            ),
+        )
+
+
+@dataclass(frozen=True)
+class Centre:
+    """Scale and centre of a fitted embedding.
+
+    Attributes
+    ----------
+    scale : float64 array (n_features,)
+        s_j, 0 for a constant feature.
+    mean_code : float64 array (n_features, n_basis)
+        phibar; 0 without centring.
+    mean_norm : float
+        Weighted mean of |z_i|^2 over the training rows.
+    space : Space
+        The same for compiled loops.
+    """
+
+    scale: np.ndarray
+    mean_code: np.ndarray
+    mean_norm: float
+    space: Space

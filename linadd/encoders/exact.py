@@ -1,0 +1,156 @@
+"""Rows in float64, straight from values: decisions, the certificate's scatter, and the explicit embedding.
+
+Every score that a user sees comes from here, so float32, float64 and integer input with equal values give equal bits,
+and the certificate judges the coefficients exactly as they will be used.
+"""
+
+import numpy as np
+import scipy.sparse
+
+from linadd._jit import compiled
+from linadd.encoders import bspline, fourier, hermite
+from linadd.encoders.coordinates import coordinate
+from linadd.penalty import penalised_code
+
+
+@compiled
+def encode_row(X, i, axes, basis, index, values):
+    """Encode row i of X into index (n_features,) and float64 values (n_local, n_features)."""
+    n_features = X.shape[1]
+    if basis.code == bspline.CODE:
+        for j in range(n_features):
+            u = coordinate(np.float64(X[i, j]), j, axes)
+            bspline.encode_coordinate(u, axes.n_bins[j], basis.n_local - 1, j, index, values)
+    elif basis.code == fourier.CODE:
+        for j in range(n_features):
+            fourier.encode_coordinate(coordinate(np.float64(X[i, j]), j, axes), basis.weights, j, values)
+    elif basis.code == hermite.CODE:
+        for j in range(n_features):
+            hermite.encode_coordinate(coordinate(np.float64(X[i, j]), j, axes), basis.weights, j, values)
+    else:
+        for j in range(n_features):
+            values[0, j] = coordinate(np.float64(X[i, j]), j, axes)
+
+
+@compiled
+def decide_row(index, values, coef, decisions):
+    """decisions[o] += sum_j coef[j, :, o] . phi(x_j) of one encoded row."""
+    n_local, n_features = values.shape
+    n_outputs = decisions.shape[0]
+    if n_outputs == 1:
+        total = decisions[0]
+        for j in range(n_features):
+            for m in range(n_local):
+                total += values[m, j] * coef[j, index[j] + m, 0]
+        decisions[0] = total
+    else:
+        for j in range(n_features):
+            for m in range(n_local):
+                for o in range(n_outputs):
+                    decisions[o] += values[m, j] * coef[j, index[j] + m, o]
+
+
+@compiled
+def decide_rows(X, axes, basis, coef, decisions, index, values):
+    """Add the scores of every row of X to decisions (n_rows, n_outputs)."""
+    for i in range(X.shape[0]):
+        encode_row(X, i, axes, basis, index, values)
+        decide_row(index, values, coef, decisions[i])
+
+
+@compiled
+def certify_rows(X, axes, basis, coef, signed_duals, decisions, sums, index, values):
+    """Scores of every row as in decide_rows, and sums[j, :, o] += signed_duals[i, o] phi(x_ij)."""
+    n_local, n_features = values.shape
+    for i in range(X.shape[0]):
+        encode_row(X, i, axes, basis, index, values)
+        decide_row(index, values, coef, decisions[i])
+        for o in range(signed_duals.shape[1]):
+            dual = np.float64(signed_duals[i, o])
+            if dual != 0.0:
+                for j in range(n_features):
+                    for m in range(n_local):
+                        sums[j, index[j] + m, o] += dual * values[m, j]
+
+
+@compiled
+def fill_rows(X, axes, basis, columns, data, index, values):
+    """Columns and values of the CSR embedding, (n_rows, n_features * n_local) each."""
+    n_local, n_features = values.shape
+    for i in range(X.shape[0]):
+        encode_row(X, i, axes, basis, index, values)
+        for j in range(n_features):
+            for m in range(n_local):
+                columns[i, j * n_local + m] = j * basis.n_basis + index[j] + m
+                data[i, j * n_local + m] = values[m, j]
+
+
+def make_scratch(encoder):
+    """Index and values of one row, for the loops above."""
+    return np.zeros(encoder.n_features, np.int64), np.zeros((encoder.n_local, encoder.n_features))
+
+
+def decide(encoder, X, coef, intercept):
+    """Scores of rows, in float64 whatever the dtype of X; values are clamped to the training range.
+
+    Parameters
+    ----------
+    encoder : Encoder
+        Fitted.
+    X : array, shape (n_rows, n_features), any real dtype, C-contiguous
+        Feature values, finite.
+    coef : float32 array, shape (n_features, n_basis, n_outputs)
+        Coefficients in phi units.
+    intercept : float64 array, shape (n_outputs,)
+        Added to each score.
+
+    Returns
+    -------
+    float64 array, shape (n_rows, n_outputs)
+        sum_j coef_j . phi(x_j) + intercept.
+    """
+    decisions = np.zeros((X.shape[0], coef.shape[2]))
+    decide_rows(X, encoder.axes, encoder.basis, np.ascontiguousarray(coef), decisions, *make_scratch(encoder))
+    return decisions + intercept
+
+
+def encode(encoder, X, penalised=False):
+    """Explicit embedding of rows: phi, or phi^d = D_d'^-1 phi, without scale or centre.
+
+    Parameters
+    ----------
+    encoder : Encoder
+        Fitted.
+    X : array, shape (n_rows, n_features), any real dtype
+        Feature values, finite; clamped to the training range.
+    penalised : bool
+        Give phi^d, whose inner product is the kernel K_d; dense within each feature.
+
+    Returns
+    -------
+    scipy.sparse.csr_array, shape (n_rows, n_features * n_basis)
+        float32 for float32 input, else float64; sorted indices. Row i of phi has n_features * n_local stored entries.
+    """
+    X = np.require(X, requirements="CW")
+    n_rows, n_features = X.shape
+    shape = (n_rows, n_features * encoder.n_local)
+    columns, data = np.zeros(shape, np.int64), np.zeros(shape)
+    fill_rows(X, encoder.axes, encoder.basis, columns, data, *make_scratch(encoder))
+    if penalised and encoder.is_local and encoder.penalty_order:
+        columns, data = penalise(encoder, columns, data)
+    dtype = np.float32 if X.dtype == np.float32 else np.float64
+    starts = np.arange(n_rows + 1) * columns.shape[1]
+    embedding = (data.astype(dtype, copy=False).ravel(), columns.ravel(), starts)
+    embedded = scipy.sparse.csr_array(embedding, shape=(n_rows, n_features * encoder.n_basis))
+    if penalised:
+        embedded.eliminate_zeros()
+    return embedded
+
+
+def penalise(encoder, columns, data):
+    """Columns and values of phi^d from those of phi: each feature becomes dense."""
+    n_rows, n_all = len(data), encoder.n_features * encoder.n_basis
+    dense = np.zeros((n_rows, n_all))
+    np.put_along_axis(dense, columns, data, axis=1)
+    dense = penalised_code(dense.reshape(n_rows, encoder.n_features, encoder.n_basis), encoder.penalty_order)
+    return np.broadcast_to(np.arange(n_all), (n_rows, n_all)), dense.reshape(n_rows, n_all)

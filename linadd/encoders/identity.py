@@ -1,0 +1,46 @@
+"""The linear classifier as an encoder: one value a feature, the baseline that everything else is checked against.
+
+Under `scale="unit"` the value is (x - mean) / standard deviation, else x itself. Keeping the centred and scaled value in
+the code, not in the coefficient, keeps float32 coefficients exact enough for columns such as time stamps.
+"""
+
+import numpy as np
+
+from linadd.encoders.base import DenseEncoder, affine_axes
+
+CODE = 3  # branch in rows.py and exact.py
+
+
+class Identity(DenseEncoder):
+    """phi(x) = x, standardised under `scale="unit"`.
+
+    Parameters
+    ----------
+    clamp : bool
+        Clamp values to the training range, as the other encoders do; LIBLINEAR does not.
+    """
+
+    name = "identity"
+    code = CODE
+
+    def __init__(self, clamp=True):
+        super().__init__(n_local=1, n_basis=1, penalty_order=0)
+        self.clamp = bool(clamp)
+
+    @property
+    def options(self):
+        """The constructor's arguments."""
+        return {"clamp": self.clamp}
+
+    def make_axes(self, census, scale):
+        """Mean and 1 / standard deviation, or 0 and 1; a constant feature has inverse 0 under `unit`."""
+        n_features = len(census.mean)
+        origin, inverse = np.zeros(n_features), np.ones(n_features)
+        if scale == "unit":
+            origin = census.mean
+            with np.errstate(divide="ignore"):
+                inverse = 1.0 / np.sqrt(census.variance)
+        axes = affine_axes(census, origin, inverse, np.zeros(n_features))
+        if not self.clamp:
+            axes = axes._replace(lower=np.full(n_features, -np.inf), upper=np.full(n_features, np.inf))
+        return axes
