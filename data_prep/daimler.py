@@ -104,6 +104,7 @@ def read_pgm(path):
     Returns
     -------
     uint8 array, shape (height, width)
+        As stored, not rescaled by the header's maximal grey level.
 
     Raises
     ------

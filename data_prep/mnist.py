@@ -114,12 +114,12 @@ def read_idx(path):
             content = gzip.decompress(content)
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"cannot be read ({one_line(error)}).", source=path) from error
-    # Header: two zero bytes, 8 for unsigned bytes, the number of dimensions, then their sizes as big-endian int32.
+    # Header: two zero bytes, 8 for unsigned bytes, the number of dimensions, then their sizes as big-endian uint32.
     n_dimensions = content[3] if len(content) >= 4 else 0
     start = 4 + 4 * n_dimensions
     if content[:3] != b"\0\0\x08" or not n_dimensions or len(content) < start:
         raise DataError(f"is not an IDX file of bytes: it begins with {content[:4].hex()!r}.", source=path)
-    shape = struct.unpack_from(f">{n_dimensions}i", content, 4)
+    shape = struct.unpack_from(f">{n_dimensions}I", content, 4)
     if len(content) - start != math.prod(shape):
         raise DataError(f"holds {len(content) - start} values where its header says {shape}.", source=path)
     return np.frombuffer(content, np.uint8, offset=start).reshape(shape)

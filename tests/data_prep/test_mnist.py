@@ -157,6 +157,7 @@ def test_messages_of_an_idx_file(tmp_path):
     assert refused("a", b"\0\0\x0d\1" + bytes(8)) == "is not an IDX file of bytes: it begins with '00000d01'."
     assert refused("a", b"\0\0\x08\2" + bytes(7)) == "is not an IDX file of bytes: it begins with '00000802'."
     assert refused("a", b"\0\0\x08\1\0\0\0\5abcd") == "holds 4 values where its header says (5,)."
+    assert refused("a", b"\0\0\x08\1\0\0\0\5abcdef") == "holds 6 values where its header says (5,)."
     compressed = gzip.compress(b"\0\0\x08\1\0\0\0\5abcde")
     assert refused("a.gz", compressed[:-9]) == (
         "cannot be read (Compressed file ended before the end-of-stream marker was reached)."
