@@ -11,13 +11,15 @@ from dataclasses import replace
 from linadd.errors import ConfigError, DataError
 from linadd.sources.arrays import ArraySource, SparseSource
 from linadd.sources.base import ReadOptions, Source, reading
+from linadd.sources.hdf5 import HDF5Source
+from linadd.sources.npy import NpySource, NpzSource
 
 __all__ = ["SOURCES", "Source", "open_source"]
 
 # Data in memory, the first that accepts it.
 ARRAY_SOURCES = [SparseSource, ArraySource]
 # Formats of files, in the order in which their content is tried when the suffix is unknown.
-FILE_SOURCES = []
+FILE_SOURCES = [HDF5Source, NpySource, NpzSource]
 # Suffix -> class of the source.
 SOURCES = {suffix: source for source in FILE_SOURCES for suffix in source.suffixes}
 
@@ -119,7 +121,7 @@ def split_group(text):
         path, mark, _ = path.rpartition("::")
         if not mark:
             raise DataError(missing_file(text), source=text)
-        group = text[len(path) + 2 :]
+        group = text[len(path) + 2 :] or None
     return path, group
 
 

@@ -23,6 +23,8 @@ class ArraySource(Source):
         Sample weights.
     origin : str
         Name for messages.
+    names : tuple of str
+        What messages call X, y and weights.
 
     Raises
     ------
@@ -37,26 +39,29 @@ class ArraySource(Source):
         """True: what NumPy cannot read is refused with a reason."""
         return True
 
-    def __init__(self, X, y=None, weights=None, origin="array"):
-        self.origin = origin
-        self.X = as_array(X, "X", origin)
-        self.dtype = check_table(self.X.shape, self.X.dtype, origin)
+    def __init__(self, X, y=None, weights=None, origin="array", names=("X", "y", "weights")):
+        self.origin, self.names = origin, names
+        self.X = as_array(X, names[0], origin)
+        self.dtype = check_table(self.X.shape, self.X.dtype, origin, names[0])
         self.n_rows, self.n_features = self.X.shape
         self.chunk_rows = rows_of_bytes(self.n_features * self.dtype.itemsize)
         self._attach(y, weights)
 
     def _attach(self, y, weights):
         """Take labels and weights of all rows; labels are made plain as a whole, so that every chunk has their type."""
-        self.y = self.weight = None
-        if y is not None:
-            y = as_array(y, "y", self.origin)
-            check_length(self.n_rows, y.shape, self.origin)
-            self.y = plain_labels(y.reshape(-1), Chunk(self.X, None, None, 0, self.origin))
-        if weights is not None:
-            self.weight = as_array(weights, "weights", self.origin)
-            check_length(self.n_rows, self.weight.shape, self.origin, "weights")
-            self.weight = self.weight.reshape(-1)
+        self.y = self._entries(y, self.names[1])
+        if self.y is not None:
+            self.y = plain_labels(self.y, Chunk(self.X, None, None, 0, self.origin))
+        self.weight = self._entries(weights, self.names[2])
         self.has_labels, self.has_weights = self.y is not None, self.weight is not None
+
+    def _entries(self, entries, name):
+        """One entry a row, as a vector; None for None."""
+        if entries is None:
+            return None
+        entries = as_array(entries, name, self.origin)
+        check_length(self.n_rows, entries.shape, self.origin, name, self.names[0])
+        return entries.reshape(-1)
 
     def _read(self, start, stop):
         rows = slice(start, stop)
@@ -88,7 +93,7 @@ class SparseSource(ArraySource):
         return scipy.sparse.issparse(data)
 
     def __init__(self, X, y=None, weights=None, origin="array"):
-        self.origin = origin
+        self.origin, self.names = origin, ("X", "y", "weights")
         self.dtype = check_table(X.shape, X.dtype, origin)
         self.X = scipy.sparse.csr_array(X)
         if not self.X.has_canonical_format:

@@ -251,6 +251,8 @@ def plain_labels(y, chunk):
     numbers = [isinstance(value, (bool, int, float, np.number)) for value in values]
     if all(numbers):
         return np.array(values)
+    if not any(numbers) and not any(is_text):
+        raise DataError(f"labels have dtype {y.dtype}; they must be numbers or text.", source=chunk.origin)
     row = numbers.index(False) if any(numbers) else is_text.index(False)
     message = f"label {values[row]!r} stands among others of another type. Use numbers only or text only."
     raise DataError(message, source=chunk.origin, row=chunk.row_number(row))

@@ -1,0 +1,273 @@
+"""HDF5 files: datasets of any name and group, read by path and slice.
+
+The file is opened anew for each read (0.3 ms against 4 ms for 8 MB): h5py handles can neither be pickled nor shared
+between threads, and one that stays open locks the file for its writer. MATLAB's v7.3 files, which hold features x rows,
+are read in place.
+"""
+
+import errno
+import os
+import re
+import shlex
+import warnings
+from contextlib import contextmanager
+
+import h5py
+import numpy as np
+
+from linadd.chunks import Chunk
+from linadd.errors import ConfigError, DataError, DataWarning, LinaddError
+from linadd.sources.base import (
+    CHUNK_BYTES,
+    Source,
+    check_length,
+    check_table,
+    file_fingerprint,
+    plain_labels,
+    rows_of_bytes,
+)
+
+__all__ = ["HDF5Source"]
+
+SIGNATURE = b"\x89HDF\r\n\x1a\n"
+# Rows that the solver asks for at a time (`--training-chunk`), the measure of a layout that is slow to read by rows.
+TRAINING_ROWS = 1000
+# What h5py raises on a file that is damaged, or changes while it is read.
+H5PY_ERRORS = (OSError, RuntimeError, KeyError, ValueError, TypeError, UnicodeDecodeError)
+
+
+class HDF5Source(Source):
+    """Rows of a dataset of an HDF5 file.
+
+    Parameters
+    ----------
+    path : str
+        The file; opened read-only, with locking where the file system has it.
+    options : ReadOptions
+        `group`; names relative to it of features (`x`), labels (`y`; without the default name there are none; None for
+        none) and `weights` (by default `weight`, if there is one; False for none). Names of columns and classes are
+        the attributes or datasets `feature_names` and `class_names` of group or dataset.
+
+    Raises
+    ------
+    DataError
+        A file that is locked, damaged or lacks a name (the ones it has are listed), or a compression filter that is
+        not installed.
+
+    Warns
+    -----
+    DataWarning
+        Rows are slow to read in the file's layout; gives the `linadd convert` command.
+    """
+
+    kind = "HDF5"
+    suffixes = (".h5", ".hdf5", ".hdf", ".he5")
+
+    def __init__(self, path, options):
+        options.refuse(path, self.kind, "index_base")
+        self.path, self.group = path, options.group or "/"
+        self.origin = path if options.group is None else f"{path}::{options.group}"
+        weights = "weight" if options.weights is None else options.weights
+        with self._open() as group:
+            self.x = self._name(group, options.x, "x")
+            self.y = self._name(group, options.y, "y", optional="y")
+            self.weight = self._name(group, weights or None, "weights", optional="weight")
+            self._describe(group, group[self.x])
+        self.has_labels, self.has_weights = self.y is not None, self.weight is not None
+
+    @staticmethod
+    def matches(head):
+        """Whether the first bytes are HDF5's, at the start or behind MATLAB's 512 bytes of text."""
+        return head.startswith(SIGNATURE) or head[512:].startswith(SIGNATURE)
+
+    def _describe(self, group, X):
+        """Take shape, types, names and layout from the open file."""
+        self.is_transposed = "MATLAB_class" in X.attrs
+        shape = (X.shape or ())[:: -1 if self.is_transposed else 1]
+        self.dtype = check_table(shape, X.dtype, self.origin, f"dataset {self.x!r}")
+        self.n_rows, self.n_features = shape
+        for name in (self.y, self.weight):
+            if name is not None:
+                self._check_entries(group, name)
+        self.feature_names = read_names(group, X, "feature_names", self.origin, self.n_features)
+        if self.y is not None:
+            self.class_names = read_names(group, group[self.y], "class_names", self.origin)
+            plain_labels(read_entries(group[self.y], 0, 1), Chunk(None, None, None, 0, self.origin))
+        file_rows = X.chunks[self.is_transposed] if X.chunks else 1
+        rows = rows_of_bytes(self.n_features * self.dtype.itemsize)
+        # Whole chunks of the file, as one that is read twice is unpacked twice; but no more than eight times the aim.
+        self.chunk_rows = max(file_rows, rows - rows % file_rows) if file_rows <= 8 * rows else rows
+        if self._is_slow(X):
+            layout = f"chunks of {' x '.join(map(str, X.chunks))}" if X.chunks else "columns"
+            target = os.path.splitext(self.path)[0] + "_rows.h5"
+            command = f"linadd convert {shlex.quote(self.origin)} {shlex.quote(target)}"
+            message = f"{self.origin}: dataset {self.x!r} is stored in {layout}, which is slow to read by rows."
+            warnings.warn(f"{message} Rewrite it once: {command}", DataWarning, stacklevel=6)
+
+    def _is_slow(self, X):
+        """Whether rows are scattered, or packed by so many that a training chunk unpacks over four times as many."""
+        if X.chunks is None:
+            rows = self.n_rows if self.is_transposed else 0
+        else:
+            is_narrow = X.chunks[1 - self.is_transposed] < self.n_features
+            is_packed = X.id.get_create_plist().get_nfilters() > 0
+            rows = min(X.chunks[self.is_transposed], self.n_rows) if is_narrow or is_packed else 0
+        return rows > 4 * TRAINING_ROWS and rows * self.n_features * self.dtype.itemsize >= CHUNK_BYTES // 2
+
+    def _read(self, start, stop):
+        with self._open(f"rows {start + 1} to {stop}") as group:
+            X, rows = group[self.x], slice(start, stop)
+            shape = (stop - start, self.n_features)
+            block = np.empty(shape[::-1] if self.is_transposed else shape, native(X.dtype))
+            X.read_direct(block, (slice(None), rows) if self.is_transposed else rows)
+            y, weight = (name and read_entries(group[name], start, stop) for name in (self.y, self.weight))
+        return block.T if self.is_transposed else block, y, weight
+
+    def fingerprint(self):
+        """Of the file, with the names of what is read from it."""
+        names = {"group": self.group, "x": self.x, "y": self.y, "weights": self.weight}
+        return file_fingerprint(self.path) | names
+
+    def label_remedy(self):
+        """The datasets that the labels could be in."""
+        return f"Name their dataset with --y (y_name=): the file has {', '.join(self.selectors()) or 'none for it'}."
+
+    def selectors(self):
+        """Datasets beside X with one entry a row."""
+        with self._open() as group:
+            beside = {name: group.get(name) for name in group}
+            return [name for name, entry in beside.items() if name != self.x and n_entries(entry) == self.n_rows]
+
+    def read_selector(self, name, start, stop):
+        """Entries of the dataset `name`."""
+        with self._open(f"rows {start + 1} to {stop}") as group:
+            return read_entries(group[name], start, stop)
+
+    @contextmanager
+    def _open(self, what="its header"):
+        """The group, open for reading; what h5py says of a locked or damaged file becomes one line."""
+        try:
+            file = h5py.File(self.path, "r", locking="best-effort")
+        except OSError as error:
+            raise DataError(opening_failed(error), source=self.path) from error
+        with file:
+            try:
+                group = file.get(self.group)
+                if not isinstance(group, h5py.Group):
+                    state = "does not exist" if group is None else "is a dataset; name that with --x"
+                    raise DataError(f"group {self.group!r} {state}. There are {listing(file)}.", source=self.path)
+                yield group
+            except LinaddError:
+                raise
+            except H5PY_ERRORS as error:
+                message = f"{what} cannot be read ({reason(error)}). The file is damaged or of a kind unknown to h5py."
+                raise DataError(message, source=self.origin) from error
+
+    def _name(self, group, name, option, optional=None):
+        """Check that the dataset `name` exists and can be unpacked; None if it is None or the absent optional one."""
+        if name is None:
+            return None
+        if not isinstance(name, str):
+            raise ConfigError(f"{self.origin}: {option} is an array; for HDF5 it must be the name of a dataset.")
+        dataset = group.get(name)
+        if isinstance(dataset, h5py.Dataset):
+            self._check_filters(dataset, name)
+            return name
+        link = group.get(name, getlink=True) if name in group else None
+        if isinstance(link, h5py.ExternalLink):
+            message = f"dataset {name!r} is a link to {link.filename!r}, which cannot be opened. Put it there."
+            raise DataError(message, source=self.origin)
+        if name == optional:
+            return None
+        state = "is a group" if isinstance(dataset, h5py.Group) else "does not exist"
+        message = f"dataset {name!r} {state}. There are {listing(group)}. Name one with --{option} or as FILE::group."
+        raise DataError(message, source=self.origin)
+
+    def _check_filters(self, dataset, name):
+        """Load the plugins of a dataset's compression, or name the missing one; name missing parts of a virtual one."""
+        properties = dataset.id.get_create_plist()
+        filters = [properties.get_filter(i) for i in range(properties.get_nfilters())]
+        if not all(h5py.h5z.filter_avail(entry[0]) for entry in filters):
+            import hdf5plugin  # noqa: F401 - registers its filters; 0.2 s that plain files need not wait for
+        for code, _, _, label in filters:
+            if not h5py.h5z.filter_avail(code):
+                codec = f"filter {code} ({label.decode(errors='replace')})"
+                remedy = "Put its plugin on HDF5_PLUGIN_PATH, or unpack elsewhere: h5repack -f NONE SRC DST"
+                message = f"dataset {name!r} is packed with {codec}, which is not installed. {remedy}"
+                raise DataError(message, source=self.origin)
+        folder = os.path.dirname(self.path)
+        for part in dataset.virtual_sources() if dataset.is_virtual else ():
+            if part.file_name != "." and not os.path.exists(os.path.join(folder, part.file_name)):
+                message = f"dataset {name!r} is virtual and needs {part.file_name!r}, which does not exist beside it."
+                raise DataError(message, source=self.origin)
+
+    def _check_entries(self, group, name):
+        """Check that a dataset of labels or weights has one entry a row."""
+        shape = group[name].shape or ()
+        check_length(self.n_rows, shape, self.origin, f"dataset {name!r}", f"dataset {self.x!r}")
+
+
+def native(dtype):
+    """The dtype in native byte order, without HDF5's annotations."""
+    return np.dtype(dtype.str).newbyteorder("=")
+
+
+def n_entries(entry):
+    """Entries of a dataset that has one a row: (n,), (n, 1) or (1, n); 0 for anything else."""
+    if not isinstance(entry, h5py.Dataset) or not entry.shape or len(entry.shape) > 2:
+        return 0
+    return entry.size if len(entry.shape) == 1 or 1 in entry.shape else 0
+
+
+def read_entries(dataset, start, stop):
+    """Entries start..stop-1 of a dataset that has one a row."""
+    if len(dataset.shape) == 1:
+        return dataset[start:stop]
+    return dataset[start:stop, 0] if dataset.shape[1] == 1 else dataset[0, start:stop]
+
+
+def read_names(group, dataset, key, origin, length=None):
+    """The list of names `key`: an attribute of the dataset or of the group, or a dataset of the group; None without."""
+    holders = [holder.attrs for holder in (dataset, group) if key in holder.attrs]
+    if holders:
+        names = holders[0][key]
+    elif isinstance(group.get(key), h5py.Dataset):
+        names = group[key][()]
+    else:
+        return None
+    names = [name.decode() if isinstance(name, bytes) else str(name) for name in np.atleast_1d(names)]
+    if length is not None and len(names) != length:
+        message = f"{key} has {len(names)} names for {length} columns. Correct or delete it."
+        raise DataError(message, source=origin)
+    return names
+
+
+def listing(group, limit=10):
+    """Names, shapes and types of the datasets below a group, for a message."""
+    found = []
+
+    def visit(name, entry):
+        if isinstance(entry, h5py.Dataset):
+            found.append(f"{name!r} {entry.shape} {entry.dtype}")
+        return True if len(found) > limit else None
+
+    group.visititems(visit)
+    if not found:
+        return "no datasets"
+    return ", ".join(found[:limit]) + (" and more" if len(found) > limit else "")
+
+
+def reason(error):
+    """The part of an h5py message that says what happened: what stands in its outermost brackets."""
+    text = str(error)
+    inner = re.search(r"\((.*)\)", text)
+    return inner.group(1) if inner else text
+
+
+def opening_failed(error):
+    """What to say of a file that does not open as HDF5."""
+    if error.errno == errno.EAGAIN or "unable to lock" in str(error) or "already open" in str(error):
+        return "is open for writing in another program, which has locked it. Close it there first."
+    if error.errno is not None:
+        return f"cannot be read ({os.strerror(error.errno)})."
+    return f"is no whole HDF5 file ({reason(error)}): damaged, cut short or not closed by its writer. Write it again."

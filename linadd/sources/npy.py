@@ -1,0 +1,247 @@
+"""NumPy's files: `.npy`, read by position without a memory map, and `.npz`, whose arrays are loaded whole."""
+
+import os
+import threading
+import zipfile
+import zlib
+from contextlib import contextmanager
+
+import numpy as np
+
+from linadd.chunks import Chunk
+from linadd.errors import ConfigError, DataError, LinaddError
+from linadd.sources.arrays import ArraySource, as_array
+from linadd.sources.base import (
+    Source,
+    array_fingerprint,
+    check_length,
+    check_table,
+    file_fingerprint,
+    plain_labels,
+    reading,
+    rows_of_bytes,
+)
+
+__all__ = ["NpySource", "NpzSource"]
+
+# What NumPy raises on a file that is damaged or not its own.
+NUMPY_ERRORS = (ValueError, EOFError, KeyError, SyntaxError, zipfile.BadZipFile, zlib.error, NotImplementedError)
+
+
+class NpySource(Source):
+    """Rows of the table in a `.npy` file.
+
+    Read with ordinary reads into fresh arrays: pages of a memory map that were touched count as resident memory, which
+    would then grow to the size of the file. Fortran order costs one read a column and chunk.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+    options : ReadOptions
+        `y` and `weights`: arrays, or paths of `.npy` files (as they stand, or beside `path`), held in memory. The
+        default name of `y` means no labels.
+
+    Raises
+    ------
+    DataError
+        A file that is damaged or holds objects; a table or entries that do not fit.
+    """
+
+    kind = ".npy"
+    suffixes = (".npy",)
+
+    def __init__(self, path, options):
+        options.refuse(path, self.kind, "group", "x", "index_base")
+        self.path = self.origin = path
+        table = load_npy(path, mmap_mode="r")
+        self.dtype = check_table(table.shape, table.dtype, path, "the array")
+        self.n_rows, self.n_features = table.shape
+        self.stored_dtype, self.offset = table.dtype, table.offset
+        self.is_fortran = table.flags.f_contiguous and not table.flags.c_contiguous
+        self.chunk_rows = rows_of_bytes(self.n_features * self.dtype.itemsize)
+        y = None if isinstance(options.y, str) and options.y == "y" else options.y
+        self.y, self.weight = self._entries(y, "y"), self._entries(options.weights, "weights")
+        if self.y is not None:
+            self.y = plain_labels(self.y, Chunk(None, None, None, 0, path))
+        self.has_labels, self.has_weights = self.y is not None, self.weight is not None
+
+    @staticmethod
+    def matches(head):
+        """Whether the first bytes are those of a `.npy` file."""
+        return head.startswith(b"\x93NUMPY")
+
+    def _entries(self, entries, what):
+        """One entry a row, from an array or a `.npy` path; None for None."""
+        if entries is None or entries is False:
+            return None
+        if isinstance(entries, (str, os.PathLike)):
+            beside = os.path.join(os.path.dirname(self.path), entries)
+            what = os.fspath(entries)
+            entries = load_npy(what if os.path.exists(what) else beside)
+        entries = as_array(entries, what, self.origin)
+        check_length(self.n_rows, entries.shape, self.origin, what, "the array")
+        return entries.reshape(-1)
+
+    def _read(self, start, stop):
+        rows = stop - start
+        X = np.empty((rows, self.n_features), self.stored_dtype, order="F" if self.is_fortran else "C")
+        # Runs of the file that make up the rows: all of them at once, or a piece of each column.
+        itemsize = self.stored_dtype.itemsize
+        if self.is_fortran:
+            runs = [(X[:, j], (j * self.n_rows + start) * itemsize) for j in range(self.n_features)]
+        else:
+            runs = [(X, start * self.n_features * itemsize)]
+        with reading(self.path), open(self.path, "rb", buffering=0) as file:
+            for target, position in runs:
+                read_into(file, self.offset + position, target, self.path)
+        y, weight = (entries if entries is None else entries[start:stop] for entries in (self.y, self.weight))
+        return X, y, weight
+
+    def fingerprint(self):
+        """Of the file, and of labels and weights, which come from elsewhere."""
+        arrays = [entries for entries in (self.y, self.weight) if entries is not None]
+        return file_fingerprint(self.path) | {"beside": array_fingerprint(*arrays)}
+
+    def label_remedy(self):
+        """Where the labels of a file of one array come from."""
+        return "Give them as another .npy file with --y (in Python: y=array)."
+
+
+class NpzSource(Source):
+    """Rows of an array in a `.npz` archive; the arrays asked for are loaded whole, once in a process.
+
+    Parameters
+    ----------
+    path : str
+        The archive.
+    options : ReadOptions
+        Names of the arrays of features (`x`), labels (`y`; without the default name there are none) and `weights`.
+
+    Raises
+    ------
+    DataError
+        An archive that is damaged, holds objects or lacks a name (the ones it has are listed).
+    """
+
+    kind = ".npz"
+    suffixes = (".npz",)
+
+    def __init__(self, path, options):
+        options.refuse(path, self.kind, "group", "index_base")
+        self.path = self.origin = path
+        self.names = {"x": options.x, "y": options.y, "weights": options.weights or None}
+        self._lock = threading.Lock()
+        self._loaded = None
+        table = self._table()
+        for name in ("n_rows", "n_features", "dtype", "chunk_rows", "has_labels", "has_weights"):
+            setattr(self, name, getattr(table, name))
+        self.feature_names, self.class_names = self._names("feature_names"), self._names("class_names")
+        if self.feature_names is not None and len(self.feature_names) != self.n_features:
+            message = f"feature_names has {len(self.feature_names)} names for {self.n_features} columns. Correct it."
+            raise DataError(message, source=path)
+
+    @staticmethod
+    def matches(head):
+        """Whether the first bytes are a zip archive's that begins with a `.npy` member."""
+        return head.startswith(b"PK\x03\x04") and b".npy" in head[:300]
+
+    def __getstate__(self):
+        return {key: value for key, value in self.__dict__.items() if key not in ("_lock", "_loaded")}
+
+    def __setstate__(self, state):
+        self.__dict__ |= state | {"_lock": threading.Lock(), "_loaded": None}
+
+    def _table(self):
+        """The arrays asked for, as a source in memory; loaded at the first call in a process."""
+        with self._lock:
+            if self._loaded is None:
+                arrays = [self._member(name, option) for option, name in self.names.items()]
+                names = [f"array {name!r}" for name in self.names.values()]
+                self._loaded = ArraySource(*arrays, self.path, names)
+            return self._loaded
+
+    def _member(self, name, option):
+        """The array `name` of the archive; None if it is None or the absent default y."""
+        if name is None:
+            return None
+        if not isinstance(name, str):
+            raise ConfigError(f"{self.path}: {option} is an array; for .npz it must be the name of one in the archive.")
+        with opening(self.path), np.load(self.path, allow_pickle=False) as archive:
+            if name in archive.files:
+                return archive[name]
+            if option == "y" and name == "y":
+                return None
+            there = ", ".join(map(repr, archive.files))
+        message = f"array {name!r} does not exist. There are {there}. Name one with --{option}."
+        raise DataError(message, source=self.path)
+
+    def _names(self, key):
+        """The archive's array `key` of names as a list of str; None if there is none."""
+        if key not in self._members():
+            return None
+        return [str(name) for name in self._member(key, key)]
+
+    def _members(self):
+        """Names of all arrays of the archive."""
+        with opening(self.path), np.load(self.path, allow_pickle=False) as archive:
+            return archive.files
+
+    def _read(self, start, stop):
+        return self._table()._read(start, stop)
+
+    def fingerprint(self):
+        """Of the file, with the names of what is read from it."""
+        return file_fingerprint(self.path) | self.names
+
+    def label_remedy(self):
+        """The arrays that the labels could be in."""
+        return f"Name their array with --y (y_name=): the archive has {', '.join(map(repr, self._members()))}."
+
+    def selectors(self):
+        """Arrays beside X with one entry a row."""
+        return [name for name in self._members() if self._member(name, name).shape == (self.n_rows,)]
+
+    def read_selector(self, name, start, stop):
+        """Entries of the array `name`."""
+        return self._member(name, name)[start:stop]
+
+
+@contextmanager
+def opening(path):
+    """Turn what NumPy raises on a damaged or foreign file into one line."""
+    try:
+        with reading(path):
+            yield
+    except LinaddError:
+        raise
+    except NUMPY_ERRORS as error:
+        with open(path, "rb") as file:
+            is_numpy = file.read(6).startswith((b"\x93NUMPY", b"PK"))
+        if is_numpy and "bject" in str(error):
+            message = "holds Python objects (dtype object); features and labels must be numbers or text. Store them so."
+        else:
+            message = f"is no whole NumPy file ({error}): damaged, cut short or of another format. Write it again."
+        raise DataError(message, source=path) from error
+
+
+def load_npy(path, **options):
+    """The array in a `.npy` file."""
+    with opening(path):
+        array = np.load(path, allow_pickle=False, **options)
+        if not isinstance(array, np.ndarray):
+            raise ValueError("it is an archive")
+        return array
+
+
+def read_into(file, position, target, path):
+    """Fill the contiguous array `target` from `position` of an unbuffered file."""
+    view = memoryview(target.reshape(-1, order="A").view(np.uint8))
+    file.seek(position)
+    done = 0
+    # One call reads at most 2 GiB, and may read less.
+    while done < len(view):
+        count = file.readinto(view[done:])
+        if not count:
+            raise DataError("ends before its last row. It changed while it was read: write it again.", source=path)
+        done += count
