@@ -275,8 +275,9 @@ def write_groups(target, groups, compute, names):
     compute : callable
         Maps pixels (n_images, height, width) to features (n_images, n_features), a pure function of each image.
     names : list of str
-        Names of the features, kept as the attribute `feature_names` of each group. An attribute in the usual
-        compact storage ends at 64 kB; `track_order` has HDF5 use dense storage, which has no such limit.
+        Names of the features, kept as the attribute `feature_names` of X (not of the group, which holds `pixels`
+        too). An attribute in the usual compact storage ends at 64 kB; `track_order` has HDF5 use dense storage, which
+        has no such limit; `libver="latest"` would too, but with a file header that older programs do not know.
 
     Raises
     ------
@@ -286,13 +287,12 @@ def write_groups(target, groups, compute, names):
     chunk_rows = max(1, CHUNK_BYTES // (4 * len(names)))
     with atomic_path(target) as temporary, h5py.File(temporary, "w") as file:
         for group_name, columns in groups.items():
-            group = file.create_group(group_name, track_order=True)
-            group.attrs.create("feature_names", names, dtype=h5py.string_dtype())
+            group = file.create_group(group_name)
             pixels = columns["pixels"]
             n_images = len(pixels)
-            X = group.create_dataset(
-                "X", (n_images, len(names)), np.float32, chunks=(min(chunk_rows, n_images), len(names))
-            )
+            shape, chunks = (n_images, len(names)), (min(chunk_rows, n_images), len(names))
+            X = group.create_dataset("X", shape, np.float32, chunks=chunks, track_order=True)
+            X.attrs.create("feature_names", names, dtype=h5py.string_dtype())
             for start in range(0, n_images, chunk_rows):
                 X[start : start + chunk_rows] = compute(pixels[start : start + chunk_rows])
             for name, values in columns.items():

@@ -101,8 +101,8 @@ def test_a_group_holds_features_pixels_and_names_of_any_number(tmp_path, n_featu
     common.write_groups(target, groups, compute, names)
     with h5py.File(target) as file:
         for name, group in groups.items():
-            assert list(file[name].attrs["feature_names"]) == names
             X = file[name]["X"]
+            assert list(X.attrs["feature_names"]) == names
             assert X.dtype == np.float32 and X.chunks == (min(chunk_rows, len(group["y"])), n_features)
             np.testing.assert_array_equal(X, np.float32(repeat_pixels(group["pixels"], n_features)))
             np.testing.assert_array_equal(file[name]["pixels"], group["pixels"].reshape(-1, 6))

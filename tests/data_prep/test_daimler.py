@@ -163,7 +163,7 @@ def test_the_folders_and_an_archive_give_the_same_file(tmp_path, parts, capsys, 
                     np.testing.assert_array_equal(file[name][key], values)
                 expected = daimler.features(group["pixels"].reshape(-1, 36, 18), normalise)
                 np.testing.assert_array_equal(file[name]["X"], expected.astype(np.float32))
-                names = file[name].attrs["feature_names"]
+                names = file[name]["X"].attrs["feature_names"]
                 assert (len(names), names[655]) == (656, "level2.unshifted.row11.col5.angle7")
 
 

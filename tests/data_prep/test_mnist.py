@@ -141,7 +141,7 @@ def test_a_folder_and_an_archive_give_the_same_file(tmp_path, parts, capsys, ima
                 np.testing.assert_array_equal(group["X"], mnist.features(pixels).astype(np.float32))
                 np.testing.assert_array_equal(group["pixels"], pixels.reshape(-1, 784))
                 np.testing.assert_array_equal(group["y"], y)
-                names = group.attrs["feature_names"]
+                names = group["X"].attrs["feature_names"]
                 assert (len(names), names[2171]) == (2172, "level2.shift_x.row6.col5.angle11")
 
 
