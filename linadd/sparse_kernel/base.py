@@ -12,7 +12,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from linadd.errors import ConfigError, DataError
+from linadd.errors import ConfigError, DataError, FormatError
+from linadd.model_file import check_tensors, save_model, take_tensor, verify_check_scores
+from linadd.sparse_kernel.kernel_base import Kernel
+from linadd.sparse_kernel.kernels import kernel_from_description
 
 __all__ = ["KernelClassifier", "Scaling", "check_choice", "check_memory", "fit_scaling", "one_versus_rest_proba",
            "signs_of"]
@@ -124,6 +127,8 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
     classes_ : array (n_classes,), sorted
     n_features_in_ : int
     scaling_ : Scaling
+    ranges_ : float64 array (n_features, 2)
+        Least and greatest training value of every feature, before scaling.
     """
 
     def _start_fit(self, X, y, scale, clip=False):
@@ -153,3 +158,58 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         """Return the class of largest probability of every row of X (n_rows, n_features)."""
         best = np.argmax(self.predict_proba(X), axis=1)
         return self.classes_[best]
+
+    def save(self, path):
+        """Write the fitted model to a file that `linadd.load_model` reads, with check rows and their probabilities.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            Before `fit`.
+        DataError
+            The file cannot be written.
+        """
+        check_is_fitted(self, "scaling_")
+        tensors = {"scaling_offset": self.scaling_.offset, "scaling_factor": self.scaling_.factor,
+                   "ranges": self.ranges_, **self._tensors(), **check_tensors(self.ranges_, self.predict_proba)}
+        options = {name: stored_option(value) for name, value in self.get_params(deep=False).items()}
+        names = getattr(self, "feature_names_in_", None)
+        save_model(path, tensors, {"class": self.model_class, "classes": self.classes_.tolist(),
+                                   "clip": self.scaling_.clip, "feature_names": None if names is None else list(names),
+                                   "options": options, **self._header()})
+
+    @classmethod
+    def from_state(cls, tensors, header):
+        """Return the fitted estimator of a model file's content (from `load_model_file`).
+
+        Raises
+        ------
+        FormatError
+            A part is missing or of the wrong shape, or the model does not reproduce its check scores.
+        """
+        try:
+            options = {name: kernel_from_description(value) if isinstance(value, dict) else value
+                       for name, value in header["options"].items()}
+            model = cls(**options)
+            model.classes_ = np.array(header["classes"])
+            clip, names = bool(header["clip"]), header["feature_names"]
+            model.ranges_ = take_tensor(tensors, "ranges", np.float64, (None, 2))
+            model.n_features_in_ = len(model.ranges_)
+            if names is not None:
+                model.feature_names_in_ = np.array(names, dtype=object)
+            offset, factor = (take_tensor(tensors, f"scaling_{part}", np.float64, (model.n_features_in_,))
+                              for part in ("offset", "factor"))
+            model.scaling_ = Scaling(offset, factor, clip)
+            model._restore(tensors, header)
+        except (KeyError, TypeError, AttributeError, ConfigError) as error:
+            raise FormatError(f"the header of this {cls.model_class} model is incomplete ({error!r}). "
+                              "Train the model anew.") from error
+        verify_check_scores(tensors, model.predict_proba)
+        return model
+
+
+def stored_option(value):
+    """A constructor parameter as JSON: kernels by description, generators (which have no seed to name) as null."""
+    if isinstance(value, Kernel):
+        return value.description()
+    return value if isinstance(value, str | bool | int | float | list | tuple | np.ndarray | np.generic) else None
