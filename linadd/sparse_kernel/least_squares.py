@@ -9,10 +9,11 @@ without the centres of a fold a block of it: no row is visited twice for cross-v
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, eigh
+from scipy.linalg import cho_solve, eigh
 
 from linadd.census import hash_rows
 from linadd.sparse_kernel.kernel_base import squared_distances
+from linadd.sparse_kernel.linear_algebra import jittered_cholesky
 
 __all__ = ["Basis", "Block", "NormalEquations", "choose_bases", "cut_blocks", "design", "ridge_path", "ridge_solve"]
 
@@ -194,10 +195,12 @@ def ridge_path(gram, target, ridges):
 
 
 def ridge_solve(gram, target, ridge):
-    """(gram + ridge I)^-1 target by Cholesky; `gram` (n_basis, n_basis) is overwritten.
+    """(gram + ridge I)^-1 target by Cholesky, for `ridge_path`'s arguments and one ridge; `gram` is overwritten.
 
-    The ridge is raised to 2 eps trace(gram), below which a Cholesky factor need not exist in float64.
+    Raises
+    ------
+    scipy.linalg.LinAlgError
+        If gram + ridge I is singular in float64 even with the jitter of `jittered_cholesky`.
     """
-    diagonal = np.einsum("ii->i", gram)
-    diagonal += max(ridge, 2.0 * np.finfo(float).eps * diagonal.sum())
-    return cho_solve(cho_factor(gram, lower=True, overwrite_a=True, check_finite=False), target, check_finite=False)
+    np.einsum("ii->i", gram)[:] += ridge
+    return cho_solve((jittered_cholesky(gram), True), target, check_finite=False)

@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 
 from linadd.census import hash_rows, take_census
 from linadd.errors import ConfigError, ConvergenceWarning
+from linadd.model_file import take_tensor
 from linadd.sources import Source, open_source
 from linadd.sparse_kernel.base import KernelClassifier, check_choice, check_memory, fit_scaling
 from linadd.sparse_kernel.kernel_base import row_slices
@@ -311,10 +312,12 @@ class LeastSquaresProbabilisticClassifier(KernelClassifier):
         return {"sigma": self.sigma_, "reg_lambda": self.reg_lambda_, "n_centers": [len(coef) for coef in self.coef_]}
 
     def _restore(self, tensors, header):
-        ends = np.cumsum(header["n_centers"])[:-1]
-        self.coef_ = np.split(tensors["coef"], ends)
-        self.centers_ = ([tensors["centers"]] * len(self.coef_) if self.centers == "all"
-                         else np.split(tensors["centers"], ends))
+        sizes = header["n_centers"]
+        ends = np.cumsum(sizes)[:-1]
+        shared = self.centers == "all"
+        centers = take_tensor(tensors, "centers", np.float64, (sizes[0] if shared else sum(sizes), self.n_features_in_))
+        self.coef_ = np.split(take_tensor(tensors, "coef", np.float64, (sum(sizes),)), ends)
+        self.centers_ = [centers] * len(sizes) if shared else np.split(centers, ends)
         self.sigma_, self.reg_lambda_ = header["sigma"], header["reg_lambda"]
 
 

@@ -14,6 +14,7 @@ from sklearn.model_selection import StratifiedKFold, train_test_split
 from sklearn.utils import check_random_state
 
 from linadd.errors import ConfigError, ConvergenceWarning
+from linadd.model_file import take_tensor
 from linadd.sparse_kernel.base import KernelClassifier, check_choice
 from linadd.sparse_kernel.rodeo_bandwidths import local_bandwidths
 
@@ -298,7 +299,12 @@ class RodeoDensityClassifier(KernelClassifier):
         return {"c0": self.c0_, "class_sizes": [len(points) for points in self.X_by_class_]}
 
     def _restore(self, tensors, header):
-        self.X_by_class_ = np.split(tensors["points"], np.cumsum(header["class_sizes"])[:-1])
-        self.class_prior_ = tensors["class_prior"]
-        self._mean_bandwidths = tensors.get("mean_bandwidths")
+        sizes = header["class_sizes"]
+        points = take_tensor(tensors, "points", np.float64, (sum(sizes), self.n_features_in_))
+        self.X_by_class_ = np.split(points, np.cumsum(sizes)[:-1])
+        self.class_prior_ = take_tensor(tensors, "class_prior", np.float64, (len(sizes),))
+        self._mean_bandwidths = None
+        if "mean_bandwidths" in tensors:
+            shape = len(sizes), self.n_features_in_
+            self._mean_bandwidths = take_tensor(tensors, "mean_bandwidths", np.float64, shape)
         self.c0_ = header["c0"]

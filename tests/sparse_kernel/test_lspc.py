@@ -5,6 +5,7 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from linadd.errors import ConfigError, ConvergenceWarning, DataError
+from linadd.model_file import load_model_file
 from linadd.sources import open_source
 from linadd.sparse_kernel import least_squares
 from linadd.sparse_kernel.lspc import LeastSquaresProbabilisticClassifier
@@ -229,3 +230,14 @@ def test_weights_and_a_single_class_are_refused():
     for data in ((T1, np.ones(8)), (open_source(T1, np.ones(8)),)):
         with pytest.raises(DataError):
             fixed().fit(*data)
+
+
+@pytest.mark.parametrize("centers", ["class", "all"])
+def test_a_saved_model_predicts_the_same_bits(centers, tmp_path):
+    X, y = three_blobs(10)
+    classifier = fixed(centers=centers, scale="standard").fit(X, np.array(["a", "b", "c"])[y])
+    classifier.save(tmp_path / "model.safetensors")
+    loaded = LeastSquaresProbabilisticClassifier.from_state(*load_model_file(tmp_path / "model.safetensors"))
+    np.testing.assert_array_equal(loaded.predict_proba(X), classifier.predict_proba(X))
+    assert loaded.predict(X).tolist() == classifier.predict(X).tolist()
+    assert (loaded.sigma_, loaded.reg_lambda_) == (0.9, 0.1)

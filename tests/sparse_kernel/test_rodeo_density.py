@@ -6,6 +6,7 @@ from sklearn.datasets import load_digits
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from linadd.errors import ConfigError, ConvergenceWarning, DataError
+from linadd.model_file import load_model_file
 from linadd.sparse_kernel import rodeo_density
 from linadd.sparse_kernel.rodeo_density import RodeoDensityClassifier, relevance_scores
 
@@ -176,3 +177,15 @@ def test_options_are_checked(options, message):
 def test_one_class_is_refused():
     with pytest.raises(DataError, match="one class only"):
         RodeoDensityClassifier().fit([[0.0], [1.0]], [1, 1])
+
+
+@pytest.mark.parametrize("restrict_to_selected", [False, True])
+def test_a_saved_model_predicts_the_same_bits(restrict_to_selected, tmp_path):
+    X, y = example_1(np.random.default_rng(5), 30, n_classes=3, n_features=10)
+    classifier = RodeoDensityClassifier(c0="cv", random_state=0, restrict_to_selected=restrict_to_selected).fit(X, y)
+    classifier.save(tmp_path / "model.safetensors")
+    loaded = RodeoDensityClassifier.from_state(*load_model_file(tmp_path / "model.safetensors"))
+    assert (loaded._mean_bandwidths is not None) == restrict_to_selected
+    assert loaded.c0_ == classifier.c0_
+    np.testing.assert_array_equal(loaded.predict_proba(X), classifier.predict_proba(X))
+    np.testing.assert_array_equal(loaded.z_scores_, classifier.z_scores_)
