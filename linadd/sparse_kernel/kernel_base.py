@@ -16,7 +16,7 @@ from linadd.errors import ConfigError
 __all__ = ["Kernel", "Product", "Sum", "default_length", "row_slices", "squared_distances"]
 
 # Bounds of log(variance); a length, gamma or offset may move by LOG_RANGE to each side of where it starts.
-LOG_VARIANCE_BOUNDS = (-4.6, 7.0)
+LOG_VARIANCE_LOWER, LOG_VARIANCE_UPPER = -4.6, 7.0
 LOG_RANGE = 3.0
 BLOCK_BYTES = 32 * 2**20
 
@@ -27,25 +27,12 @@ def row_slices(n_rows, n_columns, block_bytes=BLOCK_BYTES):
     return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
 
 
-def squared_distances(X, norms, Z=None):
-    """|x|^2 + |z|^2 - 2 x'z clipped at 0, float64 (n_rows of X, n_rows of Z).
-
-    Parameters
-    ----------
-    X : float64 array (n, n_features)
-    norms : float64 array (n,)
-        Squared norms of the rows of X.
-    Z : float64 array (m, n_features), optional
-        None stands for X itself: then the diagonal is exactly 0.
-    """
-    other, other_norms = (X, norms) if Z is None else (Z, np.einsum("ij,ij->i", Z, Z))
-    distances = X @ (-2.0 * other.T)
+def squared_distances(X, norms, Z):
+    """|x|^2 + |z|^2 - 2 x'z clipped at 0, float64 (n_rows of X, n_rows of Z), for `norms` = |x|^2 of the rows of X."""
+    distances = X @ (-2.0 * Z.T)
     distances += norms[:, None]
-    distances += other_norms
-    np.maximum(distances, 0.0, out=distances)
-    if Z is None:
-        np.fill_diagonal(distances, 0.0)
-    return distances
+    distances += np.einsum("ij,ij->i", Z, Z)
+    return np.maximum(distances, 0.0, out=distances)
 
 
 def default_length(X):
@@ -117,15 +104,13 @@ class Kernel:
             position += size
         return type(self)(**values)
 
-    @property
-    def bounds(self):
+    def bounds(self, log_variance_upper=LOG_VARIANCE_UPPER):
         """Search bounds of `theta`, float64 (len(theta), 2); those of lengths are relative to this kernel's own."""
         rows = []
         for name in self._free():
-            for value in np.atleast_1d(getattr(self, name)):
-                log_value = np.log(value)
-                around = (log_value - LOG_RANGE, log_value + LOG_RANGE)
-                rows.append(LOG_VARIANCE_BOUNDS if name == "variance" else around)
+            for value in np.log(np.atleast_1d(getattr(self, name))):
+                around = (value - LOG_RANGE, value + LOG_RANGE)
+                rows.append((LOG_VARIANCE_LOWER, log_variance_upper) if name == "variance" else around)
         return np.array(rows)
 
     @property
@@ -168,10 +153,9 @@ class _Pair(Kernel):
         cut = len(self.left.theta)
         return type(self)(self.left.with_theta(theta[:cut]), self.right.with_theta(theta[cut:]))
 
-    @property
-    def bounds(self):
+    def bounds(self, log_variance_upper=LOG_VARIANCE_UPPER):
         """Search bounds of `theta`, float64 (len(theta), 2)."""
-        return np.concatenate([self.left.bounds, self.right.bounds])
+        return np.concatenate([self.left.bounds(log_variance_upper), self.right.bounds(log_variance_upper)])
 
     @property
     def needs_unit_range(self):

@@ -24,14 +24,24 @@ class _SquaredExponential(Kernel):
 
     def bind(self, X):
         scaled = X / self.lengths()
-        norms = np.einsum("ij,ij->i", scaled, scaled)
+        half_norms = -0.5 * np.einsum("ij,ij->i", scaled, scaled)
+        # One product gives x'z - |x|^2/2 - |z|^2/2.
+        wide = np.column_stack([scaled, half_norms, np.ones(len(X))])
 
         def gram(Z=None):
-            distances = squared_distances(scaled, norms, None if Z is None or Z is X else Z / self.lengths())
-            distances *= -0.5
-            np.exp(distances, out=distances)
-            distances *= self.variance
-            return distances
+            itself = Z is None or Z is X
+            other, other_norms = scaled, half_norms
+            if not itself:
+                other = Z / self.lengths()
+                other_norms = -0.5 * np.einsum("ij,ij->i", other, other)
+            out = wide @ np.column_stack([other, np.ones(len(other)), other_norms]).T
+            np.minimum(out, 0.0, out=out)
+            np.exp(out, out=out)
+            if itself:
+                np.fill_diagonal(out, 1.0)
+            if self.variance != 1.0:
+                out *= self.variance
+            return out
 
         return gram
 
@@ -44,6 +54,16 @@ class _SquaredExponential(Kernel):
 
     def grad_diag(self, X):
         return [self.diag(X)] + [np.zeros(len(X))] * (len(self.theta) - 1)
+
+    def by_feature(self, X, Z, weight):
+        """Sum of weight and, for every feature, sum_ik weight_ik (x_im - z_km)^2 in units of the lengths.
+
+        In O(n_rows of X * n_rows of Z) memory: with row sums r and column sums c of the weight it is
+        sum_i r_i x_im^2 + sum_k c_k z_km^2 - 2 (w' x_m)' z_m.
+        """
+        x, z = X / self.lengths(), Z / self.lengths()
+        rows, columns = weight.sum(axis=1), weight.sum(axis=0)
+        return rows.sum(), rows @ x**2 + columns @ z**2 - 2 * np.einsum("km,km->m", weight.T @ x, z)
 
 
 @dataclass(frozen=True)
@@ -68,10 +88,12 @@ class RBF(_SquaredExponential):
         return self.length_scale
 
     def grad(self, X, Z):
-        K = self(X, Z)
-        scaled = X / self.length_scale
-        norms = np.einsum("ij,ij->i", scaled, scaled)
-        return [K, K * squared_distances(scaled, norms, None if Z is X else Z / self.length_scale)]
+        K, scaled = self(X, Z), X / self.length_scale
+        return [K, K * squared_distances(scaled, np.einsum("ij,ij->i", scaled, scaled), Z / self.length_scale)]
+
+    def grad_dot(self, X, Z, weight):
+        total, by_feature = self.by_feature(X, Z, weight * self(X, Z))
+        return np.array([total, by_feature.sum()])
 
     def with_default_lengths(self, X):
         return self if self.length_scale is not None else RBF(self.variance, default_length(X))
@@ -109,15 +131,8 @@ class ARD(_SquaredExponential):
                                                                        strict=True)]
 
     def grad_dot(self, X, Z, weight):
-        """As `Kernel.grad_dot`, in O(n_rows of X * n_rows of Z) memory for any number of features.
-
-        With row sums r and column sums c of w:
-        sum_ik w_ik (x_im - z_km)^2 = sum_i r_i x_im^2 + sum_k c_k z_km^2 - 2 (w' x_m)' z_m.
-        """
-        weight = weight * self(X, Z)
-        x, z = X / self.lengths(), Z / self.lengths()
-        lengths = weight.sum(axis=1) @ x**2 + weight.sum(axis=0) @ z**2 - 2 * np.einsum("km,km->m", weight.T @ x, z)
-        return np.concatenate([[weight.sum()], lengths])
+        total, by_length = self.by_feature(X, Z, weight * self(X, Z))
+        return np.concatenate([[total], by_length])
 
     def with_default_lengths(self, X):
         return self if self.length_scales is not None else ARD(self.variance, (default_length(X),) * X.shape[1])

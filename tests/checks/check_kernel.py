@@ -22,7 +22,7 @@ def check_gradients(kernel, X, Z):
     theta, h = kernel.theta, 1e-5
     weight = np.random.default_rng(5).normal(size=(len(X), len(Z)))
     grads, diag_grads = kernel.grad(X, Z), kernel.grad_diag(X)
-    assert len(grads) == len(diag_grads) == len(theta) == len(kernel.bounds)
+    assert len(grads) == len(diag_grads) == len(theta) == len(kernel.bounds())
     for k in range(len(theta)):
         step = h * np.eye(len(theta))[k]
         above, below = kernel.with_theta(theta + step), kernel.with_theta(theta - step)
@@ -37,4 +37,4 @@ def check_value_semantics(kernel):
     assert kernel.copy() == kernel == make_kernel(kernel) == kernel_from_description(kernel.description())
     assert kernel.copy() is not kernel
     np.testing.assert_allclose(kernel.with_theta(kernel.theta).theta, kernel.theta, atol=1e-14)
-    assert np.all(kernel.bounds[:, 0] < kernel.theta) and np.all(kernel.theta < kernel.bounds[:, 1])
+    assert np.all(kernel.bounds()[:, 0] < kernel.theta) and np.all(kernel.theta < kernel.bounds()[:, 1])
