@@ -153,4 +153,4 @@ def penalise(encoder, columns, data):
     dense = np.zeros((n_rows, n_all))
     np.put_along_axis(dense, columns, data, axis=1)
     dense = penalised_code(dense.reshape(n_rows, encoder.n_features, encoder.n_basis), encoder.penalty_order)
-    return np.broadcast_to(np.arange(n_all), (n_rows, n_all)), dense.reshape(n_rows, n_all)
+    return np.tile(np.arange(n_all), (n_rows, 1)), dense.reshape(n_rows, n_all)

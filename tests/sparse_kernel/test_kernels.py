@@ -9,6 +9,7 @@ from linadd.sparse_kernel.kernels import (
     ARD,
     KERNELS,
     RBF,
+    BSplineKernel,
     ChiSquared,
     Intersection,
     JensenShannon,
@@ -30,6 +31,7 @@ EXAMPLES = [
     Intersection(1.3),
     ChiSquared(0.6),
     JensenShannon(2.0),
+    BSplineKernel(1.4, 5, 3, 2),
     RBF(1.5, 0.9) + Linear(0.2, 0.0),
     RBF(1.5, 0.9) * ARD(0.7, (0.5, 1.0, 2.0)) + Intersection(0.4),
 ]
@@ -66,6 +68,23 @@ def test_histogram_kernels(kernel, value):
     corner = kernel(np.array([[0.0, 1.0]]), np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]))
     assert corner[0, 0] == 0 and corner[0, 2] == 1
     assert np.all(np.isfinite(corner))
+
+
+@pytest.mark.parametrize(("degree", "penalty_order", "value"), [(1, 1, 2.48), (2, 1, 2.98), (3, 1, 3.478651466),
+                                                                (3, 2, 34.696149333)])
+def test_bspline_kernel(degree, penalty_order, value):
+    kernel = BSplineKernel(1.0, 4, degree, penalty_order)
+    np.testing.assert_allclose(kernel(np.array([[0.37]]), np.array([[0.81]])), [[value]], atol=1e-8)
+    np.testing.assert_array_equal(kernel(np.array([[-1.0, 2.0]])), kernel(np.array([[0.0, 1.0]])))
+
+
+@pytest.mark.parametrize(("degree", "least", "greatest"), [(1, 0.75, 1.0), (2, 1.25, 1.5), (3, 1.70, 2.0)])
+def test_bspline_kernel_tends_to_the_intersection_kernel(degree, least, greatest):
+    """The bounds are the measured ones of the design page, in units of 1 / n_bins."""
+    x = np.random.default_rng(4).uniform(size=(300, 1))
+    for n_bins in (10, 40):
+        gap = BSplineKernel(1.0, n_bins, degree, 1)(x) - n_bins * Intersection()(x)
+        assert least - 1e-9 < gap.min() and gap.max() < greatest + 1e-9
 
 
 def test_identical_rows_have_distance_zero_exactly():
