@@ -1,8 +1,8 @@
 """The record of one streaming pass over the data: ranges, moments, a sample for quantiles, label counts, and faults.
 
 Moments are sums over fixed groups of 1000 rows, combined in index order, and the sample is the rows with the smallest
-hash of their index: so the record is the same for any chunking of the reader. Non-finite values, labels that are missing
-or look like a regression target, a single class and zero rows are found here, before any training.
+hash of their index: so the record is the same for any chunking of the reader. Non-finite values, missing labels, labels
+that look like a regression target, a single class and zero rows are found here, before any training.
 """
 
 from dataclasses import dataclass, field
@@ -138,7 +138,7 @@ class Labels:
         self.last = y[-1]
         if len(self.counts) > MAX_REAL_LABELS and any(v != int(v) for v in self.counts if isinstance(v, float)):
             raise DataError(
-                f"the labels have more than {MAX_REAL_LABELS} distinct non-integral values, such as {values[0]!r}: this "
+                f"the labels have more than {MAX_REAL_LABELS} distinct non-integral values, such as {values[0]}: this "
                 "looks like a regression target. linadd trains classifiers; name the label column by --y.",
                 source=origin,
             )

@@ -53,5 +53,5 @@ def differences(coef, penalty_order):
 
 
 def update_table(n_basis, penalty_order):
-    """L_d as a float64 array of shape (n_basis, n_basis); row i is what a dual step on basis function i adds to coef."""
+    """L_d, float64 (n_basis, n_basis); row i is what a dual step on basis function i adds to coef."""
     return from_penalised(penalised_code(np.eye(n_basis), penalty_order), penalty_order)

@@ -23,6 +23,7 @@ LAYERS = {
     "solvers": 3,
     "model_file": 3,
     "model": 4,
+    "options": 4,
     "checkpoint": 4,
     "score": 4,
     "sparse_kernel": 4,

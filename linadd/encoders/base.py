@@ -1,7 +1,7 @@
 """What every encoder is: a choice of basis, fitted to a census, and its state as plain arrays.
 
-An encoder has two parts that compiled loops read as tuples of arrays: `axes` (value to coordinate, `coordinates.py`) and
-`basis` (coordinate to values of phi, and the update table). The loops themselves are in `rows.py` (float32, for
+An encoder has two parts that compiled loops read as tuples of arrays: `axes` (value to coordinate, `coordinates.py`)
+and `basis` (coordinate to values of phi, and the update table). The loops themselves are in `rows.py` (float32, for
 solvers) and `exact.py` (float64, for moments, decisions and certificates).
 """
 

@@ -1,7 +1,7 @@
 """The linear classifier as an encoder: one value a feature, the baseline that everything else is checked against.
 
-Under `scale="unit"` the value is (x - mean) / standard deviation, else x itself. Keeping the centred and scaled value in
-the code, not in the coefficient, keeps float32 coefficients exact enough for columns such as time stamps.
+Under `scale="unit"` the value is (x - mean) / standard deviation, else x itself. Keeping the centred and scaled value
+in the code, not in the coefficient, keeps float32 coefficients exact enough for columns such as time stamps.
 """
 
 import numpy as np

@@ -1,7 +1,7 @@
 """All that a solver knows of a row: `encode_row` once into scratch, then `decide`, `update`, `row_norm`.
 
-Coefficients are flat float32. One output: v[feature][basis padded to 16], so an update is vector operations over the
-basis. Up to 16 outputs: v[feature][basis][16], so a score is vector operations over the outputs.
+Coefficients are float32, passed as flat views. One output: v[feature][basis padded to 16], so an update is vector
+operations over the basis. Up to 16 outputs: v[feature][basis][16], so a score is vector operations over the outputs.
 
     decide       sum_j v_j . phi(x_j)
     update       v_j += s scale_j^2 L phi(x_j)            (row i of L: basis.table)
@@ -46,17 +46,10 @@ def make_scratch(encoder):
     )
 
 
-def zero_coef(encoder, n_lanes):
-    """Flat coefficients of zero in the layout of `n_lanes` = 1 or 16."""
-    width = padded(encoder.n_basis) if n_lanes == 1 else encoder.n_basis * N_LANES
-    return aligned_zeros(encoder.n_features * width)
-
-
-def unpack_coef(encoder, coef, n_outputs):
-    """Flat coefficients as a float32 array (n_features, n_basis, n_outputs), a view where possible."""
-    if n_outputs == 1 and len(coef) == encoder.n_features * padded(encoder.n_basis):
-        return coef.reshape(encoder.n_features, -1, 1)[:, : encoder.n_basis]
-    return coef.reshape(encoder.n_features, encoder.n_basis, N_LANES)[:, :, :n_outputs]
+def coef_shape(encoder, n_lanes):
+    """Shape of the coefficients of one group of outputs: (n_features, basis, lanes), the basis padded for one lane."""
+    width = padded(encoder.n_basis) if n_lanes == 1 else encoder.n_basis
+    return encoder.n_features, width, n_lanes
 
 
 def positions_dtype(encoder):

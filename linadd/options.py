@@ -1,0 +1,90 @@
+"""Every training option: name, default, choices and meaning, declared once for Python, the command line and models."""
+
+import math
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from linadd.encoders import ENCODERS, make_encoder
+from linadd.encoders.base import SCALES
+from linadd.encoders.knots import KNOTS
+from linadd.errors import ConfigError
+from linadd.losses import LOSSES
+from linadd.solvers import SOLVERS
+
+INTERCEPTS = ("free", "penalised", "none")
+ENCODER_OPTIONS = {
+    "bspline": ("degree", "n_bins", "penalty_order", "knots"),
+    "fourier": ("n_harmonics", "penalty_order"),
+    "hermite": ("n_terms", "penalty_order"),
+    "identity": ("clamp",),
+}
+
+
+def option(default, text, choices=None, least=None, above=None):
+    """A field with its help text and its check."""
+    return field(default=default, metadata={"help": text, "choices": choices, "least": least, "above": above})
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to train and how; each field's help is its meaning."""
+
+    encoder: str = option("bspline", "embedding of each feature", tuple(ENCODERS))
+    degree: int = option(1, "degree of the B-splines", (0, 1, 2, 3))
+    n_bins: int = option(10, "bins of a B-spline, for each feature", least=1)
+    n_harmonics: int = option(4, "harmonics of the Fourier embedding", least=1)
+    n_terms: int = option(4, "terms of the Hermite embedding", least=1)
+    penalty_order: int = option(1, "order d of the difference penalty", (0, 1, 2, 3))
+    knots: str = option("auto", "where the bins stand", KNOTS)
+    clamp: bool = option(True, "clamp values to the training range (identity encoder only: the others always do)")
+    scale: str = option("unit", "factor of each feature", SCALES)
+    center: bool = option(True, "subtract the mean code")
+    intercept: str = option("free", "unpenalised, penalised as a feature of value intercept_scale, or none", INTERCEPTS)
+    intercept_scale: float = option(1.0, "feature value of a penalised intercept", above=0.0)
+    loss: str = option("logistic", "loss function", tuple(LOSSES))
+    C: float = option(1.0, "cost of a row's loss against the penalty", above=0.0)
+    class_weight: Any = option(None, "'balanced', or factors of C by class")
+    solver: str = option("auto", "how to minimise", ("auto", *SOLVERS))
+    tol: float = option(1e-3, "relative duality gap to reach, of the worst output", above=0.0)
+    max_epochs: int = option(50, "passes over the data at most", least=1)
+    memory_limit: int = option(1_000_000_000, "bytes that linadd may allocate", least=1)
+    training_chunk: int = option(1000, "rows of a training chunk", least=1)
+    partial_solutions: Any = option("auto", "partial solutions merged by line search, or auto")
+    schedule: str = option("shifted", "step sizes of sgd", ("shifted", "pegasos"))
+    average: bool = option(True, "report the averaged iterate of sgd")
+    n_expected: int = option(100_000, "rows that sgd expects of a stream", least=1)
+    certify: bool = option(False, "spend the extra reads for the gap of a solver that has none")
+    stop_on: str = option("gap", "stopping rule: relative duality gap, or LIBLINEAR's violation", ("gap", "violation"))
+    seed: int = option(0, "seed of every random choice", least=0)
+    n_jobs: int = option(1, "threads; never changes the result", least=1)
+
+    def __post_init__(self):
+        for entry in fields(self):
+            check_option(entry, getattr(self, entry.name))
+        make_encoder(self.encoder, **self.encoder_options())
+        if self.encoder == "identity" and self.scale == "libspline":
+            raise ConfigError("scale: 'libspline' is a rule for bins; the identity encoder takes 'unit' or 'none'.")
+
+    def encoder_options(self):
+        """The options that the chosen encoder takes."""
+        return {name: getattr(self, name) for name in ENCODER_OPTIONS[self.encoder]}
+
+    def record(self):
+        """All options as a JSON-able dict."""
+        return {entry.name: getattr(self, entry.name) for entry in fields(self)}
+
+
+def check_option(entry, value):
+    """Raise ConfigError where a value is not of its option's kind, choices or range."""
+    rule = entry.metadata
+    if rule["choices"] is not None and value not in rule["choices"]:
+        choices = ", ".join(map(str, rule["choices"]))
+        raise ConfigError(f"{entry.name}: {value!r} is not one of {choices}.")
+    if entry.type is int and (isinstance(value, bool) or not hasattr(value, "__index__")):
+        raise ConfigError(f"{entry.name}: {value!r} is not an integer.")
+    if entry.type is float and not (isinstance(value, (int, float)) and math.isfinite(value)):
+        raise ConfigError(f"{entry.name}: {value!r} is not a finite number.")
+    if rule["least"] is not None and value < rule["least"]:
+        raise ConfigError(f"{entry.name}: {value} is below {rule['least']}.")
+    if rule["above"] is not None and value <= rule["above"]:
+        raise ConfigError(f"{entry.name}: {value} is not above {rule['above']:g}.")

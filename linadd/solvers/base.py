@@ -1,0 +1,150 @@
+"""The problem, fixed, and what a solver returns; every solver file states its objective above its loop.
+
+    minimise  sum_o [ 1/2 sum_j |D_d v_jo|^2 / s_j^2 + intercept penalty + sum_i C_io loss(y_io f_o(x_i)) ]
+
+with f_o(x) = sum_j v_jo . (phi(x_j) - phibar_j) + b_o, s_j the scale of a feature and y_io = +1 where row i is of the
+positive class of output o, else -1.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from linadd.census import Census
+from linadd.encoders.base import Encoder
+from linadd.encoders.centring import Centre
+from linadd.losses import Loss
+from linadd.solvers.memory import Memory
+from linadd.solvers.plan import Plan
+
+# Square of the intercept's feature, in units of the mean squared row norm, when the intercept is free: small values
+# converge fastest (a value of 1 took 3 times, 10 took 10-30 times the epochs).
+FREE_INTERCEPT_SQUARE = 0.1
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is minimised, over which rows.
+
+    Attributes
+    ----------
+    source : Source
+        The training rows.
+    census : Census
+        Of the same rows.
+    encoder : Encoder
+        Fitted.
+    centre : Centre
+        Scale and mean of the embedding.
+    loss : Loss
+        Row of the table of losses.
+    targets : int32 array, shape (n_rows,)
+        Place of each row's label in the sorted classes.
+    costs : float32 array, shape (n_rows,)
+        Class weight times sample weight of each row, a factor of C.
+    positions : array, shape (n_rows, n_features), or None
+        All rows as the solver keeps them, where they fit the memory limit.
+    positive : int32 array, shape (n_outputs,)
+        Place in the classes of each output's positive class.
+    cost : float64 array, shape (n_outputs,)
+        C of each output.
+    intercept : {"free", "penalised", "none"}
+        Kind of intercept.
+    intercept_scale : float
+        B, feature value of a penalised intercept.
+    """
+
+    source: object
+    census: Census
+    encoder: Encoder
+    centre: Centre
+    loss: Loss
+    targets: np.ndarray
+    costs: np.ndarray
+    positions: np.ndarray | None
+    positive: np.ndarray
+    cost: np.ndarray
+    intercept: str = "free"
+    intercept_scale: float = 1.0
+
+    @property
+    def n_outputs(self):
+        """Columns of the decision."""
+        return len(self.positive)
+
+    @property
+    def intercept_square(self):
+        """Square of the intercept's feature value, as the dual solver and SGD use it."""
+        if self.intercept == "free":
+            return FREE_INTERCEPT_SQUARE * self.centre.mean_norm
+        return self.intercept_scale**2 if self.intercept == "penalised" else 0.0
+
+
+@dataclass(frozen=True)
+class Run:
+    """How to solve: everything that changes the path to the optimum, not the optimum.
+
+    Attributes
+    ----------
+    plan : Plan
+        Order of the rows.
+    tol : float
+        Relative duality gap to reach, or the violation of a compat rule.
+    max_epochs : int
+        Passes at most.
+    memory : Memory
+        Account of the memory limit.
+    n_threads : int
+        Threads; never changes the result.
+    stop_on : {"gap", "violation"}
+        The declared stopping rule; violation is LIBLINEAR's.
+    options : dict
+        Options of one solver only.
+    on_epoch : callable
+        Called with each record of the history.
+    should_stop : callable
+        Asked after each block; True ends the run there (Ctrl-C).
+    """
+
+    plan: Plan
+    memory: Memory
+    tol: float = 1e-3
+    max_epochs: int = 50
+    n_threads: int = 1
+    stop_on: str = "gap"
+    options: dict = field(default_factory=dict)
+    on_epoch: Callable = lambda record: None
+    should_stop: Callable = lambda: False
+
+
+@dataclass
+class SolverResult:
+    """What a solver found.
+
+    Attributes
+    ----------
+    coef : float32 array, shape (n_features, n_basis, n_outputs)
+        v, in phi units.
+    intercept : float64 array, shape (n_outputs,)
+        Of the uncentred code: the centre is folded in.
+    converged : bool
+        The declared stopping rule was met.
+    passes, reads : int
+        Passes over the data during optimisation; reads of the source in all.
+    history : list of dict
+        One record an epoch.
+    certificate : Certificate or None
+        Primal and dual bounds a output; None where the solver has none.
+    interrupted : bool
+        Stopped by Ctrl-C.
+    """
+
+    coef: np.ndarray
+    intercept: np.ndarray
+    converged: bool
+    passes: int
+    reads: int
+    history: list
+    certificate: object = None
+    interrupted: bool = False

@@ -1,0 +1,322 @@
+"""Dual coordinate descent for hinge, squared hinge and logistic loss [Hsieh2008; Yu2011].
+
+    maximise D(a) = sum_i conjugate(a_i) - 1/2 |w|^2 - intercept,   w = sum_i a_i y_i z_i,  z_i a row's centred code
+
+over the box of the loss, one a_i at a time: Q_ii = |z_i|^2 + q_b, the margin y_i f_i from v = D_d^-1 w, and a step s =
+(new - old) y_i. No code is stored. With L = D_d^-1 D_d'^-1,
+
+    v     = u - shift * L phibar       u += s L phi(x_i), shift += s: the centre costs one scalar a step
+    f_i   = u . phi(x_i) - shift * kappa_i - mean_score + b
+    mean_score = v . phibar            += s (kappa_i - kappa_0)
+
+A free intercept has a small feature of square q_b whose penalty is centred on the present b at the start of every epoch
+(a proximal-point step), so that sum a_i y_i tends to 0. Several partial solutions take disjoint rows of a segment, each
+on its own copy of v, and are merged by an exact line search; their number is the plan's, whatever the threads.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from linadd._jit import compiled, run_threads
+from linadd._simd import N_LANES, aligned_zeros
+from linadd.encoders.rows import (
+    coef_shape,
+    decide_lanes,
+    decide_one,
+    encode_row,
+    make_scratch,
+    update_lanes,
+    update_one,
+)
+from linadd.losses import LOGISTIC, conjugate, conjugate_slope, dual_step, loss_value, projected_gradient
+from linadd.solvers.base import SolverResult
+from linadd.solvers.blocks import BlockReader
+from linadd.solvers.merging import fold_shift, merge
+from linadd.solvers.stopping import Certifier, relative_gap, squared_norms
+
+
+class Outputs(NamedTuple):
+    """What each output is trained for."""
+
+    code: int  # of the loss
+    positive: np.ndarray  # int32 (n_outputs,)
+    cost: np.ndarray  # float64 (n_outputs,): C
+    intercept_square: float
+    least_violation: float  # rows that violate less are left alone
+
+
+class State(NamedTuple):
+    """The primal point; each partial solution owns one."""
+
+    coef: np.ndarray  # float32 (n_groups, n_features, basis, lanes): u, in groups of up to 16 outputs
+    terms: np.ndarray  # float64 (4, n_outputs): intercept b, shift, mean_score, balance sum a y
+
+
+INTERCEPT, SHIFT, MEAN_SCORE, BALANCE = range(4)
+
+
+class Visit(NamedTuple):
+    """What a partial solution notes during a visit to a block."""
+
+    loss: np.ndarray  # float64 (n_outputs,): C loss of each row at its first visit
+    bounds: np.ndarray  # float64 (2, n_outputs): least and greatest projected gradient of this sweep
+    limits: np.ndarray  # float64 (2, n_outputs): of the last sweep, for shrinking
+    scores: np.ndarray  # float32 (16,)
+    steps: np.ndarray  # float32 (16,)
+
+
+@compiled
+def sweep(rows, block, active, basis, space, outputs, state, visit, scratch, is_first):
+    """One visit to each of `rows` of a block, in order; see the head of this file.
+
+    active : uint8 (n_block_rows, n_outputs), cleared where a variable is shrunk [Hsieh2008, section 3.2]; all are
+    active in a visit's first sweep (`is_first`), which also notes the loss of every row before its step.
+    """
+    n_outputs, n_groups = outputs.positive.shape[0], state.coef.shape[0]
+    intercept, shift, mean_score, balance = state.terms
+    lanes = 1 if n_outputs == 1 else N_LANES
+    for i in rows:
+        encode_row(basis, block.positions[i], scratch)
+        kappa = np.float64(block.kappas[i])
+        for group in range(n_groups):
+            coef = state.coef[group].reshape(-1)
+            if lanes == 1:
+                visit.scores[0] = decide_one(basis, scratch, coef)
+            else:
+                decide_lanes(basis, scratch, coef, visit.scores)
+            has_moved = False
+            for lane in range(lanes):
+                o = group * N_LANES + lane
+                visit.steps[lane] = 0
+                if o >= n_outputs or not active[i, o]:
+                    continue
+                cost = outputs.cost[o] * block.costs[i]
+                if cost <= 0.0:
+                    continue
+                sign = 1.0 if block.targets[i] == outputs.positive[o] else -1.0
+                score = visit.scores[lane] - shift[o] * kappa - mean_score[o] + intercept[o]
+                margin, dual = sign * score, np.float64(block.duals[i, o])
+                if is_first:
+                    visit.loss[o] += cost * loss_value(outputs.code, margin)
+                if outputs.code != LOGISTIC or dual > 0.0:
+                    gradient = projected_gradient(outputs.code, dual, margin, cost)
+                    visit.bounds[0, o] = min(visit.bounds[0, o], gradient)
+                    visit.bounds[1, o] = max(visit.bounds[1, o], gradient)
+                    if abs(gradient) <= outputs.least_violation:
+                        if gradient == 0.0 and outputs.code != LOGISTIC:
+                            slope = margin - conjugate_slope(outputs.code, dual, cost)
+                            if slope > visit.limits[1, o] or slope < visit.limits[0, o]:
+                                active[i, o] = 0
+                        continue
+                norm = block.norms[i] + outputs.intercept_square
+                block.duals[i, o] = dual_step(outputs.code, dual, margin, norm, cost)
+                step = sign * (block.duals[i, o] - dual)
+                visit.steps[lane] = step
+                shift[o] += step
+                balance[o] += step
+                mean_score[o] += step * (kappa - space.kappa_0)
+                intercept[o] += step * outputs.intercept_square
+                has_moved = has_moved or step != 0.0
+            if has_moved:
+                if lanes == 1:
+                    update_one(basis, scratch, space.scale_squared, visit.steps[0], coef)
+                else:
+                    update_lanes(basis, scratch, space.scale_squared, visit.steps, coef)
+
+
+@compiled
+def total_conjugate(duals, costs, outputs):
+    """sum_i conjugate(a_i) of each output."""
+    total = np.zeros(duals.shape[1])
+    for i in range(duals.shape[0]):
+        for o in range(duals.shape[1]):
+            total[o] += conjugate(outputs.code, np.float64(duals[i, o]), outputs.cost[o] * costs[i])
+    return total
+
+
+class DualCD:
+    """One run of dual coordinate descent.
+
+    Parameters
+    ----------
+    problem : Problem
+        What is minimised.
+    run : Run
+        How.
+    """
+
+    def __init__(self, problem, run):
+        self.problem, self.run, self.plan = problem, run, run.plan
+        encoder, n_outputs, n_partial = problem.encoder, problem.n_outputs, run.plan.n_partial
+        self.encoder, self.n_outputs, self.basis = encoder, n_outputs, encoder.basis
+        lanes = 1 if n_outputs == 1 else N_LANES
+        shape = (-(-n_outputs // lanes), *coef_shape(encoder, lanes))
+        self.state = State(aligned_zeros(shape), np.zeros((4, n_outputs)))
+        # A single partial solution works on the state itself.
+        self.parts = aligned_zeros((n_partial, *shape)) if n_partial > 1 else self.state.coef[None]
+        self.part_terms = np.zeros((n_partial, 4, n_outputs)) if n_partial > 1 else self.state.terms[None]
+        self.visits = [make_visit(n_outputs) for _ in range(n_partial)]
+        self.scratches = [make_scratch(encoder) for _ in range(n_partial)]
+        self.average, self.n_averaged = np.zeros(shape), 0
+        run.memory.take(self.parts.nbytes + 2 * self.state.coef.nbytes + self.average.nbytes)
+        self.reader = BlockReader(problem, run.plan, run.memory)
+        self.certifier = Certifier(problem, run.memory, run.plan.n_rows)
+        least_violation = 0.0 if run.stop_on == "violation" else min(1e-3, 0.1 * run.tol)
+        self.outputs = Outputs(
+            problem.loss.code, problem.positive, problem.cost, problem.intercept_square, least_violation
+        )
+        self.conjugates = np.zeros(n_outputs)
+        self.history, self.optimism, self.last_certified = [], 1.0, 0
+
+    def solve(self):
+        """Run epochs until the stopping rule is met; returns a SolverResult."""
+        converged = interrupted = False
+        for epoch in range(self.run.max_epochs):
+            self.start_epoch()
+            for index, block in self.reader.blocks(epoch):
+                self.visit(block, epoch, index)
+                interrupted = self.run.should_stop()
+                if interrupted:
+                    break
+            is_last = interrupted or epoch == self.run.max_epochs - 1
+            converged = self.finish_epoch(epoch, is_last)
+            if converged or is_last:
+                break
+        certifier = self.certifier
+        return SolverResult(
+            certifier.coef, certifier.intercept, converged, epoch + 1, self.reader.reads + certifier.reads,
+            self.history, certifier.certificate, interrupted,
+        )  # fmt: skip
+
+    def start_epoch(self):
+        """Move the centre of a free intercept's penalty to its present value, and empty the notes."""
+        terms = self.state.terms
+        if self.problem.intercept == "free":
+            terms[INTERCEPT] += self.outputs.intercept_square * terms[BALANCE]
+        self.average[...] = 0
+        self.n_averaged = 0
+        self.violation = np.array([np.full(self.n_outputs, np.inf), np.full(self.n_outputs, -np.inf)])
+        for visit in self.visits:
+            visit.loss[...] = 0
+
+    def visit(self, block, epoch, index):
+        """The sweeps over one block, its rows in a fresh order each time."""
+        random = self.plan.generator(epoch, index)
+        active = np.ones((len(block.norms), self.n_outputs), np.uint8)
+        before = total_conjugate(block.duals, block.costs, self.outputs)
+        for visit in self.visits:
+            visit.limits[0], visit.limits[1] = -np.inf, np.inf
+        for k in range(self.plan.n_sweeps):
+            rows = random.permutation(len(block.norms))
+            if k > 0:
+                rows = rows[active[rows].any(axis=1)]
+            for visit in self.visits:
+                visit.bounds[0], visit.bounds[1] = np.inf, -np.inf
+            for start in range(0, len(rows), self.plan.segment_rows):
+                self.segment(rows[start : start + self.plan.segment_rows], block, active, k == 0)
+            self.note_violation(is_first=k == 0)
+        self.conjugates += total_conjugate(block.duals, block.costs, self.outputs) - before
+
+    def segment(self, rows, block, active, is_first):
+        """Partial solutions on disjoint rows from the same point, then their merge."""
+        n_partial = self.plan.n_partial
+        shares = [np.ascontiguousarray(rows[k::n_partial]) for k in range(n_partial)]
+        if n_partial > 1:
+            self.parts[...] = self.state.coef
+            self.part_terms[...] = self.state.terms
+            duals = block.duals[rows]
+        space, states = self.problem.centre.space, map(State, self.parts, self.part_terms)
+        workers = zip(shares, states, self.visits, self.scratches, strict=True)
+        tasks = [
+            (share, block, active, self.basis, space, self.outputs, state, visit, scratch, is_first)
+            for share, state, visit, scratch in workers
+        ]
+        run_threads(sweep, tasks, self.run.n_threads)
+        if n_partial > 1:
+            merge(self.problem, self.outputs, self.state, (self.parts, self.part_terms), block, rows, duals)
+        fold_shift(self.problem, self.state)
+        self.average += self.state.coef
+        self.n_averaged += 1
+
+    def note_violation(self, is_first):
+        """Take the bounds of the projected gradients as the next sweep's limits of shrinking."""
+        for visit in self.visits:
+            low, high = visit.bounds
+            visit.limits[0] = np.where(low < 0, low, -np.inf)
+            visit.limits[1] = np.where(high > 0, high, np.inf)
+            if is_first:
+                self.violation[0] = np.minimum(self.violation[0], low)
+                self.violation[1] = np.maximum(self.violation[1], high)
+
+    def estimate(self):
+        """(primal, dual) of each output from the notes of the epoch: what the certificate is likely to find."""
+        problem, terms = self.problem, self.state.terms
+        half_norms = 0.5 * squared_norms(problem, self.unpack(self.state.coef))
+        primal = half_norms + sum(visit.loss for visit in self.visits)
+        dual = self.conjugates - half_norms
+        if problem.intercept == "penalised":
+            square = problem.intercept_square
+            primal = primal + terms[INTERCEPT] ** 2 / (2 * square)
+            dual = dual - 0.5 * square * terms[BALANCE] ** 2
+        return primal, dual
+
+    def finish_epoch(self, epoch, is_last):
+        """Record the epoch; certify if the estimate says that the rule is met. Returns whether it is."""
+        primal, dual = self.estimate()
+        gap = float(relative_gap(primal, dual).max())
+        violation = float((self.violation[1] - self.violation[0]).max())
+        record = {
+            "epoch": epoch + 1, "objective": float(primal.sum()), "dual_objective": float(dual.sum()),
+            "gap": gap, "violation": violation, "certified_gap": None,
+        }  # fmt: skip
+        by_violation = self.run.stop_on == "violation"
+        is_met = violation <= self.run.tol if by_violation else gap * self.optimism <= self.run.tol
+        overdue = not by_violation and epoch + 1 >= 2 * self.last_certified + 8
+        if is_met or is_last or overdue:
+            certified = self.certify()
+            record["certified_gap"] = certified
+            self.optimism, self.last_certified = certified / max(gap, 1e-300), epoch + 1
+            is_met = is_met if by_violation else certified <= self.run.tol
+        self.history.append(record)
+        self.run.on_epoch(record)
+        return is_met
+
+    def certify(self):
+        """Judge the last point and the average over the pass; returns the certified gap of the worst output."""
+        candidates = [self.unpack(self.state.coef)]
+        if self.n_averaged > 1:
+            candidates.append(self.unpack((self.average / self.n_averaged).astype(np.float32)))
+        start = self.state.terms[INTERCEPT]
+        return self.certifier.certify(candidates, self.reader.duals, start).gap
+
+    def unpack(self, coef):
+        """Coefficients of all groups as (n_features, n_basis, n_outputs)."""
+        flat = np.moveaxis(coef[:, :, : self.encoder.n_basis], 0, 2)
+        return flat.reshape(*flat.shape[:2], -1)[:, :, : self.n_outputs]
+
+
+def make_visit(n_outputs):
+    """Empty notes."""
+    return Visit(
+        np.zeros(n_outputs), np.zeros((2, n_outputs)), np.zeros((2, n_outputs)),
+        aligned_zeros(N_LANES), aligned_zeros(N_LANES),
+    )  # fmt: skip
+
+
+def solve(problem, run):
+    """Train by dual coordinate descent.
+
+    Parameters
+    ----------
+    problem : Problem
+        What is minimised.
+    run : Run
+        How.
+
+    Returns
+    -------
+    SolverResult
+        With the certificate's best primal point.
+    """
+    return DualCD(problem, run).solve()

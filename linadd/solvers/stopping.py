@@ -1,0 +1,260 @@
+"""The certificate: how far from the optimum the coefficients are, exactly, in float64, in one read of all rows.
+
+For each output, with v the coefficients as stored and a the dual variables:
+
+    P(v) = 1/2 sum_j |D_d v_j|^2 / s_j^2 + sum_i C_i loss(y_i (f_i + b)),   b minimised exactly (convex)
+    D(a) = sum_i conjugate(a_i) - 1/2 sum_j s_j^2 |D_d'^-1 (sum_i a_i y_i phi(x_ij) - S phibar_j)|^2,  S = sum_i a_i y_i
+
+A free intercept needs S = 0: the duals of the heavier class are scaled down first, which keeps a true lower bound. A
+penalised one adds b^2 / (2 B^2) to P and takes B^2 S^2 / 2 from D. gap = (P - D) / max(|P|, |D|).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from linadd import penalty
+from linadd._jit import compiled
+from linadd.census import group_slices
+from linadd.encoders.exact import certify_rows, make_scratch
+from linadd.losses import conjugate, dual_upper, loss_curvature, loss_slope, loss_value
+
+
+@dataclass
+class Certificate:
+    """Bounds on the optimum of each output.
+
+    Attributes
+    ----------
+    primal, dual : float64 arrays, shape (n_outputs,)
+        The objective reached, and a lower bound on the least.
+    """
+
+    primal: np.ndarray
+    dual: np.ndarray
+
+    @property
+    def gaps(self):
+        """Relative duality gap of each output."""
+        return relative_gap(self.primal, self.dual)
+
+    @property
+    def gap(self):
+        """Of the worst output."""
+        return float(self.gaps.max())
+
+
+def relative_gap(primal, dual):
+    """(P - D) / max(|P|, |D|), elementwise; 0 where both are 0."""
+    size = np.maximum(np.abs(primal), np.abs(dual))
+    return np.divide(primal - dual, size, out=np.zeros_like(size), where=size > 0)
+
+
+def squared_norms(problem, coef):
+    """|w|^2 = sum_j |D_d v_j|^2 / s_j^2 of each output; coef (n_features, n_basis, n_outputs)."""
+    order = problem.encoder.penalty_order if problem.encoder.is_local else 0
+    w = penalty.differences(np.moveaxis(np.asarray(coef, np.float64), 1, 2), order)
+    scale = problem.centre.scale
+    inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
+    return np.einsum("jol,jol,j->o", w, w, inverse**2)
+
+
+def dual_squared_norms(problem, sums, balance):
+    """|w|^2 of the point with sums (n_features, n_basis, n_outputs) of a y phi and balance S (n_outputs,)."""
+    order = problem.encoder.penalty_order if problem.encoder.is_local else 0
+    centred = sums - problem.centre.mean_code[:, :, None] * balance
+    w = penalty.penalised_code(np.moveaxis(centred, 1, 2), order)
+    return np.einsum("jol,jol,j->o", w, w, problem.centre.scale**2)
+
+
+@compiled
+def intercept_terms(code, scores, signs, costs, intercept):
+    """(sum C loss, its derivative, its curvature) with respect to an intercept added to all scores."""
+    value, slope, curvature = 0.0, 0.0, 0.0
+    for i in range(scores.shape[0]):
+        margin = signs[i] * (scores[i] + intercept)
+        value += costs[i] * loss_value(code, margin)
+        slope += costs[i] * signs[i] * loss_slope(code, margin)
+        curvature += costs[i] * loss_curvature(code, margin)
+    return value, slope, curvature
+
+
+def best_intercept(code, scores, signs, costs, start, ridge=0.0, centre=0.0):
+    """Least of sum C loss(y (score + b)) + ridge/2 (b + centre)^2 over b, by Newton inside a bracket.
+
+    Parameters
+    ----------
+    code : int
+        Of the loss.
+    scores, signs, costs : float64 arrays, shape (n_rows,)
+        Scores without intercept, labels -1 or +1, and C_i.
+    start : float
+        First value of b.
+    ridge, centre : float
+        The penalty of a penalised intercept.
+
+    Returns
+    -------
+    (float, float)
+        b and the value there. A hinge loss has a kink at its least: the bracket is halved down to it.
+    """
+
+    def terms(b):
+        value, slope, curvature = intercept_terms(code, scores, signs, costs, b)
+        offset = b + centre
+        return value + 0.5 * ridge * offset**2, slope + ridge * offset, curvature + ridge
+
+    low, high, b = -np.inf, np.inf, start
+    best, best_value, reach = start, np.inf, max(1.0, abs(start)) / 64
+    for _ in range(200):
+        value, slope, curvature = terms(b)
+        if value < best_value:
+            best, best_value = b, value
+        if slope == 0.0 or high - low <= 1e-13 * max(1.0, abs(b)):
+            break
+        low, high = (b, high) if slope < 0 else (low, b)
+        step = b - slope / curvature if curvature > 0 else np.nan
+        if low < step < high and abs(step - b) <= 1e-12 * max(1.0, abs(b)):
+            break
+        if np.isinf(low) or np.isinf(high):
+            far = b - np.sign(slope) * reach
+            reach *= 4
+            b = step if low < step < high and abs(step - b) < reach else far
+        else:
+            b = step if low < step < high else 0.5 * (low + high)
+    return best, best_value
+
+
+@compiled
+def signed_dual_rows(code, duals, targets, costs, positive, cost, factors, signed, conjugates, balance):
+    """signed = a y with each class's factor; adds the conjugate of the scaled a, and a y, to the sums a output."""
+    for i in range(duals.shape[0]):
+        for o in range(duals.shape[1]):
+            side = 1 if targets[i] == positive[o] else 0
+            dual = factors[side, o] * np.float64(duals[i, o])
+            sign = 1.0 if side == 1 else -1.0
+            row_cost = cost[o] * costs[i]
+            dual = min(dual, dual_upper(code, row_cost))
+            conjugates[o] += conjugate(code, dual, row_cost)
+            signed[i, o] = sign * dual
+            balance[o] += sign * dual
+
+
+@compiled
+def class_sums(duals, targets, positive):
+    """Sum of the duals of each output's negative and positive rows, float64 (2, n_outputs)."""
+    sums = np.zeros((2, positive.shape[0]))
+    for i in range(duals.shape[0]):
+        for o in range(positive.shape[0]):
+            sums[1 if targets[i] == positive[o] else 0, o] += duals[i, o]
+    return sums
+
+
+def balancing_factors(sums):
+    """Factor of the duals of each side that makes a_+ = a_-: at most 1; (2, n_outputs)."""
+    least = sums.min(axis=0)
+    return np.divide(least, sums, out=np.zeros_like(sums), where=sums > 0)
+
+
+class Certifier:
+    """Certifies candidates against the dual variables; keeps the best primal and the best dual point of each output.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem.
+    memory : Memory
+        Holds the decisions of all rows.
+    n_rows : int
+        Rows of the source.
+    """
+
+    def __init__(self, problem, memory, n_rows):
+        self.problem, self.n_rows, self.memory = problem, n_rows, memory
+        self.n_outputs = problem.n_outputs
+        self.primal = np.full(self.n_outputs, np.inf)
+        self.dual = np.full(self.n_outputs, -np.inf)
+        encoder = problem.encoder
+        self.coef = np.zeros((encoder.n_features, encoder.n_basis, self.n_outputs), np.float32)
+        self.intercept = np.zeros(self.n_outputs)
+        self.reads = 0
+
+    @property
+    def certificate(self):
+        """The best bounds so far."""
+        return Certificate(self.primal.copy(), self.dual.copy())
+
+    def certify(self, candidates, duals, start):
+        """Judge candidate coefficients against dual variables in one read.
+
+        Parameters
+        ----------
+        candidates : list of float32 arrays, shape (n_features, n_basis, n_outputs)
+            Primal points.
+        duals : float32 array, shape (n_rows, n_outputs)
+            The dual point.
+        start : float64 array, shape (n_outputs,)
+            Where the search for the intercept starts.
+
+        Returns
+        -------
+        Certificate
+            With the best primal and dual point of all calls so far.
+        """
+        coef = np.ascontiguousarray(np.concatenate(candidates, axis=2))
+        factors = np.ones((2, self.n_outputs))
+        if self.problem.intercept == "free":
+            factors = balancing_factors(class_sums(duals, self.problem.targets, self.problem.positive))
+        decisions = self.memory.zeros("decisions", (self.n_rows, coef.shape[2]), np.float64)
+        self.read(coef, duals, factors, decisions)
+        for k, candidate in enumerate(candidates):
+            columns = decisions[:, k * self.n_outputs : (k + 1) * self.n_outputs]
+            self.judge(candidate, columns, start)
+        self.memory.release(decisions)
+        return self.certificate
+
+    def read(self, coef, duals, factors, decisions):
+        """One read: decisions of every row, and the dual objective."""
+        problem, encoder = self.problem, self.problem.encoder
+        shape = (encoder.n_features, encoder.n_basis, self.n_outputs)
+        total, group = np.zeros(shape), np.zeros(shape)
+        conjugates, balance = np.zeros(self.n_outputs), np.zeros(self.n_outputs)
+        basis, scratch = encoder.basis, make_scratch(encoder)
+        for chunk in problem.source.chunks():
+            X = chunk.dense()
+            for begin, end, closes in group_slices(chunk.first_row, len(X)):
+                rows = slice(chunk.first_row + begin, chunk.first_row + end)
+                signed = np.empty((end - begin, self.n_outputs))
+                signed_dual_rows(
+                    problem.loss.code, duals[rows], problem.targets[rows], problem.costs[rows], problem.positive,
+                    problem.cost, factors, signed, conjugates, balance,
+                )  # fmt: skip
+                certify_rows(X[begin:end], encoder.axes, basis, coef, signed, decisions[rows], group, *scratch)
+                if closes:
+                    total += group
+                    group[...] = 0
+        self.reads += 1
+        norms = dual_squared_norms(problem, total + group, balance)
+        dual = conjugates - 0.5 * norms - 0.5 * problem.intercept_square * balance**2 * (problem.intercept != "free")
+        self.dual = np.maximum(self.dual, dual)
+
+    def judge(self, candidate, decisions, start):
+        """Primal objective of a candidate; keeps it for the outputs where it is the best."""
+        problem = self.problem
+        norms = squared_norms(problem, candidate)
+        mean_scores = np.einsum("jlo,jl->o", np.asarray(candidate, np.float64), problem.centre.mean_code)
+        ridge = 1.0 / problem.intercept_square if problem.intercept == "penalised" else 0.0
+        for o in range(self.n_outputs):
+            signs = np.where(problem.targets == problem.positive[o], 1.0, -1.0)
+            scores, costs = np.ascontiguousarray(decisions[:, o]), problem.cost[o] * problem.costs.astype(np.float64)
+            if problem.intercept == "none":
+                intercept = -mean_scores[o]
+                value = intercept_terms(problem.loss.code, scores, signs, costs, intercept)[0]
+            else:
+                intercept, value = best_intercept(
+                    problem.loss.code, scores, signs, costs, start[o] - mean_scores[o], ridge, mean_scores[o]
+                )
+            primal = value + 0.5 * norms[o]
+            if primal < self.primal[o]:
+                self.primal[o], self.intercept[o] = primal, intercept
+                self.coef[:, :, o] = candidate[:, :, o]
