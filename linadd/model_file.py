@@ -42,7 +42,7 @@ DTYPES = {
 }  # fmt: skip
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
 # Header keys, at any depth, that tell of one run and not of the model: two runs with the same bits differ in them.
-RUN_KEYS = frozenset({"fingerprint", "n_threads", "peak_memory_bytes", "rows_per_second", "seconds"})
+RUN_KEYS = frozenset({"fingerprint", "n_jobs", "peak_memory_bytes", "rows_per_second", "seconds"})
 
 
 def save_model(path, tensors, header):

@@ -348,7 +348,7 @@ def test_digest_leaves_the_facts_of_a_run_outside():
         "class": "toy",
         "fingerprint": {"path": "a.h5"},
         "seconds": 3.5,
-        "n_threads": 2,
+        "n_jobs": 2,
         "history": [{"gap": 0.1, "seconds": 1.0, "rows_per_second": 1e6}, {"gap": 0.01, "peak_memory_bytes": 5}],
     }
     assert model_digest({}, run) == model_digest({}, bare)
