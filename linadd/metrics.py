@@ -187,8 +187,8 @@ class LogLoss:
 class AreaUnderCurve:
     """Area under the ROC curve, exact: the share of (positive, negative) pairs in the right order, ties counted half.
 
-    Every score is kept: 8 bytes times (n_outputs + 1) a row, 8 more if rows have weights, and four times 8 bytes a row
-    for a moment while one class is sorted. The caller leaves it out where that is too much.
+    Every score is kept: 8 bytes times (n_outputs + 1) a row, 8 more if rows have weights, and some 75 bytes a row while
+    the area of one output is computed. The caller leaves it out where that is too much.
     """
 
     def __init__(self):
