@@ -1,0 +1,63 @@
+"""The list of model classes: key in a model file -> class, imported when a file of that class is loaded."""
+
+from importlib import import_module
+
+from linadd.errors import FormatError
+from linadd.model_file import load_model_file
+
+__all__ = ["MODELS", "load_model"]
+
+# Each class has `from_state(tensors, header)`, which checks what it is given and verifies the check rows.
+MODELS = {
+    "additive": "linadd.model.AdditiveModel",
+    "import-vector-machine": "linadd.sparse_kernel.import_vector_machine.ImportVectorMachine",
+    "lspc": "linadd.sparse_kernel.lspc.LeastSquaresProbabilisticClassifier",
+    "rodeo": "linadd.sparse_kernel.rodeo_density.RodeoDensityClassifier",
+}
+
+
+def load_model(path):
+    """Read any model that linadd saved; nothing in the file is executed.
+
+    Parameters
+    ----------
+    path : path-like
+        A model file.
+
+    Returns
+    -------
+    AdditiveModel or kernel classifier
+        Of the class that the file names, verified on the check rows that were saved with it.
+
+    Raises
+    ------
+    FormatError
+        The file is no model, damaged, newer than this version, or of a class that this version does not know.
+    DataError
+        The file cannot be read.
+    """
+    tensors, header = load_model_file(path)
+    try:
+        return restore(model_class(header.get("class")), tensors, header)
+    except FormatError as error:
+        raise FormatError(f"{path}: {error}") from error
+
+
+def restore(cls, tensors, header):
+    """The model that a file holds; whatever a class trips over in a file is a FormatError."""
+    from_state = cls.from_state
+    try:
+        return from_state(tensors, header)
+    except FormatError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        # The checksum holds, so another program wrote this: still the file's fault, and no traceback.
+        raise FormatError(f"its header or tensors do not fit its class ({error!r}). Train the model anew.") from error
+
+
+def model_class(key):
+    """The class that a key of MODELS stands for."""
+    if not isinstance(key, str) or key not in MODELS:
+        raise FormatError(f"is of class {key!r}, this linadd knows {', '.join(MODELS)}. Upgrade linadd.")
+    module, name = MODELS[key].rsplit(".", 1)
+    return getattr(import_module(module), name)
