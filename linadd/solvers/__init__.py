@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from linadd.solvers import dual_cd
+from linadd.solvers import dual_cd, sgd
 
 
 class Solver(NamedTuple):
@@ -14,4 +14,5 @@ class Solver(NamedTuple):
 
 SOLVERS = {
     "dual-cd": Solver(dual_cd.solve, True),
+    "sgd": Solver(sgd.solve, False),
 }

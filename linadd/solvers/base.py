@@ -80,6 +80,11 @@ class Problem:
             return FREE_INTERCEPT_SQUARE * self.centre.mean_norm
         return self.intercept_scale**2 if self.intercept == "penalised" else 0.0
 
+    def encoder_coef(self, coef):
+        """Solver's coefficients (n_groups, n_features, basis, lanes) as (n_features, n_basis, n_outputs)."""
+        flat = np.moveaxis(coef[:, :, : self.encoder.n_basis], 0, 2)
+        return flat.reshape(*flat.shape[:2], -1)[:, :, : self.n_outputs]
+
 
 @dataclass(frozen=True)
 class Run:

@@ -16,7 +16,7 @@ import numpy as np
 from linadd import penalty
 from linadd._jit import compiled
 from linadd.census import group_slices
-from linadd.encoders.exact import certify_rows, make_scratch
+from linadd.encoders.exact import certify_rows, decide, make_scratch
 from linadd.losses import conjugate, dual_upper, loss_curvature, loss_slope, loss_value
 
 
@@ -154,6 +154,49 @@ def balancing_factors(sums):
     """Factor of the duals of each side that makes a_+ = a_-: at most 1; (2, n_outputs)."""
     least = sums.min(axis=0)
     return np.divide(least, sums, out=np.zeros_like(sums), where=sums > 0)
+
+
+@compiled
+def duals_of_decisions(code, decisions, targets, costs, positive, cost, duals):
+    """a_i = -C_i loss'(y_i f_i), the dual point that belongs to a primal one."""
+    for i in range(duals.shape[0]):
+        for o in range(duals.shape[1]):
+            sign = 1.0 if targets[i] == positive[o] else -1.0
+            duals[i, o] = -cost[o] * costs[i] * loss_slope(code, sign * decisions[i, o])
+
+
+def certify_primal(problem, memory, coef, intercept):
+    """Certificate of a primal point whose solver keeps no dual variables, by two reads.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem.
+    memory : Memory
+        Holds decisions and duals.
+    coef : float32 array, shape (n_features, n_basis, n_outputs)
+        The point.
+    intercept : float64 array, shape (n_outputs,)
+        Of the uncentred code.
+
+    Returns
+    -------
+    (Certificate, float64 array)
+        The bounds, and the intercept that is best for these coefficients.
+    """
+    n_rows, n_outputs = len(problem.targets), problem.n_outputs
+    certifier = Certifier(problem, memory, n_rows)
+    duals = memory.zeros("dual variables", (n_rows, n_outputs), np.float32)
+    for chunk in problem.source.chunks():
+        rows = slice(chunk.first_row, chunk.first_row + chunk.n_rows)
+        duals_of_decisions(
+            problem.loss.code, decide(problem.encoder, chunk.dense(), coef, intercept), problem.targets[rows],
+            problem.costs[rows], problem.positive, problem.cost, duals[rows],
+        )  # fmt: skip
+    mean_scores = np.einsum("jlo,jl->o", np.asarray(coef, np.float64), problem.centre.mean_code)
+    certificate = certifier.certify([coef], duals, intercept + mean_scores)
+    memory.release(duals)
+    return certificate, certifier.intercept
 
 
 class Certifier:
