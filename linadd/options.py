@@ -4,20 +4,19 @@ import math
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from linadd.encoders import ENCODERS, make_encoder
-from linadd.encoders.base import SCALES
-from linadd.encoders.knots import KNOTS
+from linadd.choices import (
+    ENCODERS,
+    INTERCEPTS,
+    KNOTS,
+    LOSSES,
+    PENALTY_ORDERS,
+    SCALES,
+    SCHEDULES,
+    SOLVERS,
+    SPLINE_DEGREES,
+    STOPPING_RULES,
+)
 from linadd.errors import ConfigError
-from linadd.losses import LOSSES
-from linadd.solvers import SOLVERS
-
-INTERCEPTS = ("free", "penalised", "none")
-ENCODER_OPTIONS = {
-    "bspline": ("degree", "n_bins", "penalty_order", "knots"),
-    "fourier": ("n_harmonics", "penalty_order"),
-    "hermite": ("n_terms", "penalty_order"),
-    "identity": ("clamp",),
-}
 
 
 def option(default, text, choices=None, least=None, above=None):
@@ -30,18 +29,18 @@ class Options:
     """What to train and how; each field's help is its meaning."""
 
     encoder: str = option("bspline", "embedding of each feature", tuple(ENCODERS))
-    degree: int = option(1, "degree of the B-splines", (0, 1, 2, 3))
+    degree: int = option(1, "degree of the B-splines", SPLINE_DEGREES)
     n_bins: int = option(10, "bins of a B-spline, for each feature", least=1)
     n_harmonics: int = option(4, "harmonics of the Fourier embedding", least=1)
     n_terms: int = option(4, "terms of the Hermite embedding", least=1)
-    penalty_order: int = option(1, "order d of the difference penalty", (0, 1, 2, 3))
+    penalty_order: int = option(1, "order d of the difference penalty", PENALTY_ORDERS)
     knots: str = option("auto", "where the bins stand", KNOTS)
     clamp: bool = option(True, "clamp values to the training range (identity encoder only: the others always do)")
     scale: str = option("unit", "factor of each feature", SCALES)
     center: bool = option(True, "subtract the mean code")
     intercept: str = option("free", "unpenalised, penalised as a feature of value intercept_scale, or none", INTERCEPTS)
     intercept_scale: float = option(1.0, "feature value of a penalised intercept", above=0.0)
-    loss: str = option("logistic", "loss function", tuple(LOSSES))
+    loss: str = option("logistic", "loss function", LOSSES)
     C: float = option(1.0, "cost of a row's loss against the penalty", above=0.0)
     class_weight: Any = option(None, "'balanced', or factors of C by class")
     solver: str = option("auto", "how to minimise", ("auto", *SOLVERS))
@@ -50,24 +49,28 @@ class Options:
     memory_limit: int = option(1_000_000_000, "bytes that linadd may allocate", least=1)
     training_chunk: int = option(1000, "rows of a training chunk", least=1)
     partial_solutions: Any = option("auto", "partial solutions merged by line search, or auto")
-    schedule: str = option("shifted", "step sizes of sgd", ("shifted", "pegasos"))
+    schedule: str = option("shifted", "step sizes of sgd", SCHEDULES)
     average: bool = option(True, "report the averaged iterate of sgd")
     n_expected: int = option(100_000, "rows that sgd expects of a stream", least=1)
     certify: bool = option(False, "spend the extra reads for the gap of a solver that has none")
-    stop_on: str = option("gap", "stopping rule: relative duality gap, or LIBLINEAR's violation", ("gap", "violation"))
+    stop_on: str = option("gap", "stopping rule: relative duality gap, or LIBLINEAR's violation", STOPPING_RULES)
     seed: int = option(0, "seed of every random choice", least=0)
     n_jobs: int = option(1, "threads; never changes the result", least=1)
 
     def __post_init__(self):
+        from linadd.encoders import make_encoder  # numba, which the command line's parser must not load
+
         for entry in fields(self):
             check_option(entry, getattr(self, entry.name))
+        check_class_weight(self.class_weight)
+        check_partial_solutions(self.partial_solutions)
         make_encoder(self.encoder, **self.encoder_options())
         if self.encoder == "identity" and self.scale == "libspline":
             raise ConfigError("scale: 'libspline' is a rule for bins; the identity encoder takes 'unit' or 'none'.")
 
     def encoder_options(self):
         """The options that the chosen encoder takes."""
-        return {name: getattr(self, name) for name in ENCODER_OPTIONS[self.encoder]}
+        return {name: getattr(self, name) for name in ENCODERS[self.encoder]}
 
     def record(self):
         """All options as a JSON-able dict."""
@@ -88,3 +91,23 @@ def check_option(entry, value):
         raise ConfigError(f"{entry.name}: {value} is below {rule['least']}.")
     if rule["above"] is not None and value <= rule["above"]:
         raise ConfigError(f"{entry.name}: {value} is not above {rule['above']:g}.")
+
+
+def check_class_weight(value):
+    """Raise ConfigError unless it is None, "balanced" or a dict of finite factors that are not negative."""
+    if value is None or (isinstance(value, str) and value == "balanced"):
+        return
+    if not isinstance(value, dict):
+        raise ConfigError(f"class_weight: {value!r} is not 'balanced' or a factor for each class.")
+    for label, factor in value.items():
+        is_number = isinstance(factor, (int, float)) and math.isfinite(factor)
+        if not is_number or factor < 0:
+            raise ConfigError(f"class_weight: {factor!r}, of class {label!r}, is not a number of at least 0.")
+
+
+def check_partial_solutions(value):
+    """Raise ConfigError unless it is "auto" or an integer of at least 1."""
+    if isinstance(value, str) and value == "auto":
+        return
+    if isinstance(value, (bool, str)) or not hasattr(value, "__index__") or value < 1:
+        raise ConfigError(f"partial_solutions: {value!r} is not 'auto' or an integer of at least 1.")

@@ -55,14 +55,14 @@ def class_factors(census, class_weight):
     classes = census.classes.tolist()
     if class_weight is None:
         return np.ones(len(classes))
-    if isinstance(class_weight, str):
-        if class_weight != "balanced":
-            raise ConfigError(f"class_weight: {class_weight!r} is not 'balanced' or a factor for each class.")
+    if class_weight == "balanced":
         return census.n_rows / (len(classes) * census.class_counts)
-    unknown = [label for label in class_weight if label not in classes]
+    # By their text: a command line, and the options of a model file, cannot tell the label 1 from "1".
+    factors = {str(label): factor for label, factor in class_weight.items()}
+    unknown = sorted(factors.keys() - map(str, classes))
     if unknown:
         raise ConfigError(f"class_weight: {unknown[0]!r} is not among the classes {', '.join(map(str, classes))}.")
-    return np.array([class_weight.get(label, 1.0) for label in classes], np.float64)
+    return np.array([factors.get(str(label), 1.0) for label in classes], np.float64)
 
 
 def prepare(source, census, encoder, plan, options, memory, progress):

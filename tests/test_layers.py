@@ -9,6 +9,7 @@ ROOT = Path(__file__).parent.parent / "linadd"
 
 # A module may import from lower layers and from its own folder. Longest prefix wins.
 LAYERS = {
+    "choices": 0,
     "errors": 0,
     "_jit": 0,
     "_simd": 0,

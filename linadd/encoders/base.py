@@ -12,10 +12,9 @@ import numpy as np
 
 from linadd import penalty
 from linadd._simd import aligned_zeros, padded
+from linadd.choices import SCALES
 from linadd.encoders.coordinates import Axes
 from linadd.errors import ConfigError, DataError
-
-SCALES = ("unit", "libspline", "none")
 
 
 class Basis(NamedTuple):

@@ -11,9 +11,10 @@ With bin k and fraction t of the coordinate u, the non-zeros stand at k .. k + d
 import numpy as np
 
 from linadd._jit import compiled
+from linadd.choices import KNOTS, SPLINE_DEGREES
 from linadd.encoders.base import Encoder, affine_axes
 from linadd.encoders.coordinates import fraction_bits
-from linadd.encoders.knots import KNOTS, choose_knots
+from linadd.encoders.knots import choose_knots
 from linadd.errors import ConfigError
 
 CODE = 0  # branch in rows.py and exact.py
@@ -92,7 +93,7 @@ class BSpline(Encoder):
     is_local = True
 
     def __init__(self, degree=1, n_bins=10, penalty_order=1, knots="auto"):
-        if degree not in range(4):
+        if degree not in SPLINE_DEGREES:
             raise ConfigError(f"degree: {degree!r} is not one of 0, 1, 2, 3.")
         if not 1 <= n_bins <= 4096:
             raise ConfigError(f"n_bins: {n_bins!r} is not between 1 and 4096.")

@@ -6,7 +6,6 @@ quantiles gain nothing; `auto` takes quantiles where one uniform bin would hold 
 
 import numpy as np
 
-KNOTS = ("auto", "uniform", "quantile")
 CROWDED = 0.5  # share of the rows in one uniform bin above which `auto` takes quantiles
 
 

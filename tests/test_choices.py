@@ -1,0 +1,29 @@
+"""The names that the command line offers are those of the lists that hold the things."""
+
+import inspect
+import subprocess
+import sys
+
+import pytest
+
+from linadd import choices
+from linadd.encoders import ENCODERS
+from linadd.losses import LOSSES
+from linadd.solvers import SOLVERS
+
+
+def test_names_are_those_of_the_lists():
+    assert tuple(choices.ENCODERS) == tuple(ENCODERS)
+    assert choices.LOSSES == tuple(LOSSES)
+    assert tuple(choices.SOLVERS) == tuple(SOLVERS)
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_options_of_an_encoder_are_the_arguments_of_its_class(name):
+    assert set(choices.ENCODERS[name]) == set(inspect.signature(ENCODERS[name]).parameters)
+
+
+def test_options_load_nothing_heavy():
+    code = "import sys, linadd.options; print(*{'numpy', 'numba', 'scipy', 'dask', 'h5py', 'sklearn'} & {*sys.modules})"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "\n"
