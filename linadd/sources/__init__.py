@@ -11,15 +11,18 @@ from dataclasses import replace
 from linadd.errors import ConfigError, DataError
 from linadd.sources.arrays import ArraySource, SparseSource
 from linadd.sources.base import ReadOptions, Source, reading
+from linadd.sources.dask_arrays import DaskSource
 from linadd.sources.hdf5 import HDF5Source
+from linadd.sources.libsvm import LibsvmSource
 from linadd.sources.npy import NpySource, NpzSource
+from linadd.sources.where import WhereSource
 
 __all__ = ["SOURCES", "Source", "open_source"]
 
 # Data in memory, the first that accepts it.
-ARRAY_SOURCES = [SparseSource, ArraySource]
+ARRAY_SOURCES = [SparseSource, DaskSource, ArraySource]
 # Formats of files, in the order in which their content is tried when the suffix is unknown.
-FILE_SOURCES = [HDF5Source, NpySource, NpzSource]
+FILE_SOURCES = [HDF5Source, NpySource, NpzSource, LibsvmSource]
 # Suffix -> class of the source.
 SOURCES = {suffix: source for source in FILE_SOURCES for suffix in source.suffixes}
 
@@ -86,6 +89,8 @@ def open_source(
     if n_features is not None and source.n_features != n_features:
         message = f"has {source.n_features} features; {n_features} are needed. Give data of the same columns."
         raise DataError(message, source=source.origin)
+    if where:
+        source = WhereSource(source, where)
     source.chunk_rows = chunk_rows or source.chunk_rows
     return source
 

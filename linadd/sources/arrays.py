@@ -65,8 +65,8 @@ class ArraySource(Source):
 
     def _read(self, start, stop):
         rows = slice(start, stop)
-        y = None if self.y is None else self.y[rows]
-        return self.X[rows], y, None if self.weight is None else self.weight[rows]
+        y, weight = (None if entries is None else entries[rows] for entries in (self.y, self.weight))
+        return Chunk(self.X[rows], y, weight, start, self.origin)
 
     def fingerprint(self):
         """Shape, dtype and a digest of sampled rows."""
@@ -95,17 +95,15 @@ class SparseSource(ArraySource):
     def __init__(self, X, y=None, weights=None, origin="array"):
         self.origin, self.names = origin, ("X", "y", "weights")
         self.dtype = check_table(X.shape, X.dtype, origin)
-        self.X = scipy.sparse.csr_array(X)
-        if not self.X.has_canonical_format:
-            self.X = self.X.copy()
-            self.X.sum_duplicates()
+        self.X = canonical_csr(X)
         self.n_rows, self.n_features = self.X.shape
         self.chunk_rows = rows_of_bytes(self.X.nnz * (self.dtype.itemsize + 4) / self.n_rows + 8)
         self._attach(y, weights)
 
     def _read(self, start, stop):
-        X, y, weight = super()._read(start, stop)
-        return narrow_indices(X), y, weight
+        chunk = super()._read(start, stop)
+        chunk.X = csr_rows(chunk.X.data, chunk.X.indices, chunk.X.indptr, chunk.X.shape)
+        return chunk
 
     def fingerprint(self):
         """Shape, dtype and a digest of sampled entries."""
@@ -113,11 +111,30 @@ class SparseSource(ArraySource):
         return {"shape": list(self.X.shape)} | array_fingerprint(*(array for array in arrays if array is not None))
 
 
-def narrow_indices(X):
-    """The csr_array X with int32 indices if they suffice, so that compiled loops meet one type for all data."""
-    index_dtype = np.int32 if max(X.shape[1], X.nnz) < 2**31 else np.int64
-    indices, indptr = (index.astype(index_dtype, copy=False) for index in (X.indices, X.indptr))
-    return scipy.sparse.csr_array((X.data, indices, indptr), shape=X.shape)
+def canonical_csr(X):
+    """A sparse array or matrix as csr_array with sorted indices, each once; what must change is changed in a copy."""
+    X = scipy.sparse.csr_array(X)
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
+def csr_rows(values, indices, indptr, shape):
+    """The csr_array of its parts, with int32 indices if they suffice: compiled loops then meet one type."""
+    index_dtype = np.int32 if max(shape[1], len(indices)) < 2**31 else np.int64
+    indices, indptr = (index.astype(index_dtype, copy=False) for index in (indices, indptr))
+    return scipy.sparse.csr_array((values, indices, indptr), shape=shape)
+
+
+def join_rows(pieces):
+    """Tables of the same columns, dense or csr_array, below each other; a single one is not copied."""
+    if len(pieces) == 1:
+        return pieces[0]
+    if scipy.sparse.issparse(pieces[0]):
+        X = scipy.sparse.vstack(pieces, format="csr")
+        return csr_rows(X.data, X.indices, X.indptr, X.shape)
+    return np.concatenate(pieces)
 
 
 def as_array(data, what, origin):

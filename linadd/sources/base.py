@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 import scipy.sparse
 
-from linadd.chunks import Chunk, prefetch
+from linadd.chunks import prefetch
 from linadd.errors import ConfigError, DataError
 
 __all__ = ["ReadOptions", "Source"]
@@ -79,7 +79,7 @@ class Source(ABC):
 
     @abstractmethod
     def _read(self, start, stop):
-        """X, y or None, weight or None of rows start..stop-1, as stored."""
+        """Chunk of rows start..stop-1, as stored."""
 
     def read(self, start, stop):
         """Rows `start` to `stop - 1`.
@@ -102,12 +102,12 @@ class Source(ABC):
         """
         if not 0 <= start < stop <= self.n_rows:
             raise DataError(f"rows {start} to {stop} were asked for; there are {self.n_rows}.", source=self.origin)
-        X, y, weight = self._read(start, stop)
-        chunk = Chunk(plain_features(X), None, None, start, self.origin, self.row_numbers(start, stop))
-        if y is not None:
-            chunk.y = plain_labels(y, chunk)
-        if weight is not None:
-            chunk.weight = plain_weights(weight, chunk)
+        chunk = self._read(start, stop)
+        chunk.X = plain_features(chunk.X)
+        if chunk.y is not None:
+            chunk.y = plain_labels(chunk.y, chunk)
+        if chunk.weight is not None:
+            chunk.weight = plain_weights(chunk.weight, chunk)
         return chunk
 
     def chunks(self, start_row=0):
@@ -123,10 +123,6 @@ class Source(ABC):
     def column_name(self, column):
         """What a message calls column `column` (from 0): its name, or its number from 1."""
         return column + 1 if self.feature_names is None else self.feature_names[column]
-
-    def row_numbers(self, start, stop):
-        """`Chunk.row_numbers` of rows start..stop-1; None where they are start + 1, start + 2, ..."""
-        return None
 
     def selectors(self):
         """Names of the arrays beside X that can select rows, for `where`."""

@@ -121,7 +121,7 @@ class HDF5Source(Source):
             block = np.empty(shape[::-1] if self.is_transposed else shape, native(X.dtype))
             X.read_direct(block, (slice(None), rows) if self.is_transposed else rows)
             y, weight = (name and read_entries(group[name], start, stop) for name in (self.y, self.weight))
-        return block.T if self.is_transposed else block, y, weight
+        return Chunk(block.T if self.is_transposed else block, y, weight, start, self.origin)
 
     def fingerprint(self):
         """Of the file, with the names of what is read from it."""

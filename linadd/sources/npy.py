@@ -96,7 +96,7 @@ class NpySource(Source):
             for target, position in runs:
                 read_into(file, self.offset + position, target, self.path)
         y, weight = (entries if entries is None else entries[start:stop] for entries in (self.y, self.weight))
-        return X, y, weight
+        return Chunk(X, y, weight, start, self.origin)
 
     def fingerprint(self):
         """Of the file, and of labels and weights, which come from elsewhere."""
