@@ -11,6 +11,7 @@ import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import llvmlite.binding
 import numba
 
 # Flags under which a sum may be vectorised; never "nnan" or "ninf", with which isnan() returns False on NaN.
@@ -54,6 +55,14 @@ def use_cache():
 
 if not os.environ.get("NUMBA_CACHE_DIR"):
     use_cache()
+
+
+def cpu_features():
+    """Vector instructions that compiled code may use here; the same bits are promised for the same set of them."""
+    features = llvmlite.binding.get_host_cpu_features()
+    kinds = ("sse", "ssse", "avx", "fma", "neon", "sve", "v")
+    return sorted(name for name, is_there in features.items() if is_there and name.startswith(kinds))
+
 
 compiled = numba.njit(cache=True, nogil=True, error_model="numpy")
 compiled_sums = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=SUM_FLAGS)

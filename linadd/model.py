@@ -1,16 +1,20 @@
 """The trained additive classifier: encoder state, coefficients, intercepts and classes; its decisions and its file."""
 
+import math
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from typing import ClassVar
 
 import numpy as np
 import scipy.sparse
 
-from linadd.encoders import from_state
+from linadd._jit import cpu_features
+from linadd.encoders import from_state, make_encoder
 from linadd.encoders.base import Encoder
 from linadd.encoders.exact import decide, encode
-from linadd.errors import ConfigError, DataError
+from linadd.errors import ConfigError, DataError, FormatError
 from linadd.losses import LOSSES
+from linadd.model_file import check_tensors, model_digest, save_model, take_tensor, verify_check_scores
 
 
 @dataclass
@@ -147,3 +151,116 @@ class AdditiveModel:
         tensors = {name: values[feature : feature + 1] for name, values in self.encoder.tensors().items()}
         one = from_state(self.encoder.name, self.encoder.options, tensors)
         return encode(one, np.asarray(grid, np.float64)[:, None]) @ self.coef[feature].astype(np.float64)
+
+    def save(self, path):
+        """Write the model to a file that `linadd.load_model` reads, whole or not at all.
+
+        Parameters
+        ----------
+        path : path-like
+            By convention `*.safetensors`; an existing file is replaced in one step.
+
+        Raises
+        ------
+        DataError
+            The file cannot be written.
+        """
+        save_model(path, *self.to_state())
+
+    @property
+    def digest(self):
+        """32 hexadecimal digits: equal for two runs with the same bits, whenever and from whichever file they ran."""
+        return model_digest(*self.to_state())
+
+    def to_state(self):
+        """Content of the model file.
+
+        Returns
+        -------
+        tensors : dict of arrays
+            `coef`, `intercept`, `feature_scale`, those of the encoder, 32 check rows and their scores.
+        header : dict
+            JSON values: all else, with the version of linadd and the vector instructions of this machine.
+        """
+        tensors = {
+            "coef": self.coef,
+            "intercept": self.intercept,
+            "feature_scale": self.feature_scale,
+            **self.encoder.tensors(),
+            **check_tensors(self.encoder.ranges, self.decision_function, self.options.get("seed", 0)),
+        }
+        header = {
+            "class": self.key,
+            "encoder": {"name": self.encoder.name, "options": self.encoder.options},
+            "loss": self.loss,
+            "classes": self.classes.tolist(),
+            "feature_names": self.feature_names,
+            "options": self.options,
+            "linadd_version": version("linadd"),
+            "cpu_features": cpu_features(),
+            "fingerprint": self.fingerprint,
+            "history": [finite_or_none(record) for record in self.history],
+            "summary": finite_or_none(self.summary),
+        }
+        return tensors, header
+
+    @classmethod
+    def from_state(cls, tensors, header):
+        """The model that a file holds (`linadd.load_model` calls this).
+
+        Parameters
+        ----------
+        tensors, header : dict
+            From `load_model_file`; the arrays become the model's own.
+
+        Raises
+        ------
+        FormatError
+            An array is missing, or of another type, shape or range than compiled code relies on; or the model does not
+            give the scores that were saved with its check rows.
+        """
+        encoder = make_encoder(header["encoder"]["name"], **header["encoder"]["options"])
+        classes = np.array(header["classes"])
+        if header["loss"] not in LOSSES or classes.ndim != 1 or len(classes) < 2:
+            raise FormatError(f"it has the loss {header['loss']!r} and the classes {header['classes']!r:.80}.")
+        n_outputs = 1 if len(classes) == 2 else len(classes)
+        coef = take_tensor(tensors, "coef", np.float32, (None, encoder.n_basis, n_outputs))
+        encoder.restore(encoder_tensors(tensors, encoder, len(coef)))
+        model = cls(
+            encoder,
+            coef,
+            take_tensor(tensors, "intercept", np.float64, (n_outputs,)),
+            classes,
+            header["loss"],
+            take_tensor(tensors, "feature_scale", np.float64, (len(coef),)),
+            *(header[name] for name in ("feature_names", "options", "history", "summary", "fingerprint")),
+        )
+        verify_check_scores(tensors, model.decision_function)
+        return model
+
+
+def encoder_tensors(tensors, encoder, n_features):
+    """The arrays that `encoder.restore` takes, after checking that no value can lead outside its coefficients."""
+    axes = {
+        name: take_tensor(tensors, name, np.float64, (n_features,)) for name in ("lower", "upper", "origin", "inverse")
+    }
+    axes["n_bins"] = take_tensor(tensors, "n_bins", np.int64, (n_features,))
+    axes["edges"] = take_tensor(tensors, "edges", np.float64, (n_features, None))
+    is_sound = np.isfinite(axes["origin"]) & np.isfinite(axes["inverse"]) & (axes["lower"] <= axes["upper"])
+    if encoder.is_local:
+        is_sound &= (axes["n_bins"] >= 1) & (axes["n_bins"] <= encoder.n_bins)
+        is_sound &= (axes["lower"] >= axes["origin"]) & (axes["inverse"] >= 0) & np.isfinite(axes["upper"])
+        for j in np.flatnonzero(is_sound & ~np.isnan(axes["edges"][:, :1]).all(axis=1)):
+            edges = axes["edges"][j, : axes["n_bins"][j] + 1]
+            is_sound[j] = len(edges) == axes["n_bins"][j] + 1 and (np.diff(edges) >= 0).all()
+            is_sound[j] &= edges[0] <= axes["lower"][j] and axes["upper"][j] <= edges[-1]
+    if not is_sound.all():
+        j = int(np.argmin(is_sound))
+        raise FormatError(f"its bins of feature {j + 1} do not fit their range. Train the model anew.")
+    return axes
+
+
+def finite_or_none(record):
+    """A record with null for numbers that are not finite, which JSON cannot hold."""
+    is_bad = {name for name, value in record.items() if isinstance(value, float) and not math.isfinite(value)}
+    return {name: None if name in is_bad else value for name, value in record.items()}
