@@ -26,6 +26,7 @@ ENCODERS = {
 SOLVERS = {
     "dual-cd": ("tol", "stop_on", "partial_solutions"),
     "sgd": ("schedule", "average", "certify"),
+    "liblinear": ("tol", "certify"),
 }
 LOSSES = ("hinge", "squared_hinge", "logistic")
 SCALES = ("unit", "libspline", "none")

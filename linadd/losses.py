@@ -144,19 +144,22 @@ def logistic_step(dual, margin, norm, cost):
     """
     low, high = margin - norm * dual, margin + norm * (cost - dual)
     m = min(max(margin, low), high)
-    for _ in range(50):
+    step = high - low
+    for _ in range(100):
         p = sigmoid(-m)
         value = margin + norm * (cost * p - dual) - m
         if value > 0.0:
             low = m
         else:
             high = m
-        step = value / (1.0 + norm * cost * p * (1.0 - p))
-        before = m
+        newton = value / (1.0 + norm * cost * p * (1.0 - p))
+        # Where the curve is flat on both sides of the root Newton may go to and fro: it must halve its last step.
+        if abs(newton) <= 0.5 * abs(step) and low <= m + newton <= high:
+            step = newton
+        else:
+            step = 0.5 * (low + high) - m
         m += step
-        if not low <= m <= high:
-            m = 0.5 * (low + high)
-        if abs(m - before) <= 1e-9 * (1.0 + abs(m)):
+        if abs(step) <= 1e-9 * (1.0 + abs(m)):
             break
     return cost * sigmoid(-m)
 

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from linadd.solvers import dual_cd, sgd
+from linadd.solvers import dual_cd, liblinear, sgd
 
 
 class Solver(NamedTuple):
@@ -15,4 +15,5 @@ class Solver(NamedTuple):
 SOLVERS = {
     "dual-cd": Solver(dual_cd.solve, True),
     "sgd": Solver(sgd.solve, False),
+    "liblinear": Solver(liblinear.solve, False),
 }
