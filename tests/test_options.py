@@ -30,7 +30,7 @@ BAD = [
     ),
     (
         {"penalty_order": 3, "n_bins": 30},
-        "penalty_order: 3 with 31 basis functions has a condition number above 1e10, beyond float32. Use at most 20 "
+        "penalty_order: 3 with 31 basis functions has a condition number above 5e7, beyond float32. Use at most 20 "
         "(n_bins + degree), or penalty_order 2.",
     ),
 ]
