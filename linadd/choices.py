@@ -25,7 +25,7 @@ ENCODERS = {
 }
 SOLVERS = {
     "dual-cd": ("tol", "stop_on", "partial_solutions"),
-    "sgd": ("schedule", "average", "certify"),
+    "sgd": ("schedule", "average", "shuffle", "certify"),
     "liblinear": ("tol", "certify"),
 }
 LOSSES = ("hinge", "squared_hinge", "logistic")

@@ -8,6 +8,9 @@ With C the cost of a row and a its dual variable, P sums C loss(m) and D sums co
 
 The dual steps are those of Hsieh et al. (hinge, squared hinge) and of Yu, Huang and Lin (logistic) [Hsieh2008; Yu2011].
 A loss is one row of LOSSES and one branch in each dispatcher. For the logistic loss a = 0 stands for "not seen yet".
+
+Solvers store duals in float32, so C - a is known to half an ulp of C: a dual that close to C stands at its bound, and
+slopes of the logistic conjugate are taken no closer. A row of cost 0 has a = 0 and no slope.
 """
 
 from typing import NamedTuple
@@ -17,6 +20,7 @@ import numpy as np
 from linadd._jit import compiled
 
 HINGE, SQUARED_HINGE, LOGISTIC = 0, 1, 2
+DUAL_ROUNDING = 2.0**-24  # half an ulp of float32, relative
 
 
 class Loss(NamedTuple):
@@ -94,12 +98,12 @@ def conjugate(code, dual, cost):
 
 @compiled
 def conjugate_slope(code, dual, cost):
-    """Derivative of `conjugate` with respect to the dual variable."""
+    """Derivative of `conjugate` with respect to the dual variable; infinite at the logistic loss's 0."""
     if code == HINGE:
         return 1.0
     if code == SQUARED_HINGE:
         return 1.0 - dual / (2.0 * cost)
-    return np.log((cost - dual) / dual)
+    return np.log(max(cost - dual, cost * DUAL_ROUNDING) / dual)
 
 
 @compiled
@@ -109,7 +113,7 @@ def conjugate_curvature(code, dual, cost):
         return 0.0
     if code == SQUARED_HINGE:
         return -0.5 / cost
-    return -cost / (dual * (cost - dual))
+    return -cost / (dual * max(cost - dual, cost * DUAL_ROUNDING))
 
 
 @compiled
@@ -128,11 +132,10 @@ def dual_step(code, dual, margin, norm, cost):
         return logistic_step(dual, margin, norm, cost)
     gradient = margin - 1.0
     if code == SQUARED_HINGE:
-        gradient += dual / (2.0 * cost)
-        norm += 1.0 / (2.0 * cost)
+        return max(dual - (2.0 * cost * gradient + dual) / (2.0 * cost * norm + 1.0), 0.0)
     if norm <= 0.0:
         return cost if gradient < 0.0 else (0.0 if gradient > 0.0 else dual)
-    return min(max(dual - gradient / norm, 0.0), dual_upper(code, cost))
+    return min(max(dual - gradient / norm, 0.0), cost)
 
 
 @compiled
@@ -154,10 +157,8 @@ def logistic_step(dual, margin, norm, cost):
             high = m
         newton = value / (1.0 + norm * cost * p * (1.0 - p))
         # Where the curve is flat on both sides of the root Newton may go to and fro: it must halve its last step.
-        if abs(newton) <= 0.5 * abs(step) and low <= m + newton <= high:
-            step = newton
-        else:
-            step = 0.5 * (low + high) - m
+        is_safe = abs(newton) <= 0.5 * abs(step) and low <= m + newton <= high
+        step = newton if is_safe else 0.5 * (low + high) - m
         m += step
         if abs(step) <= 1e-9 * (1.0 + abs(m)):
             break
@@ -170,6 +171,6 @@ def projected_gradient(code, dual, margin, cost):
     gradient = margin - conjugate_slope(code, dual, cost)
     if dual <= 0.0:
         return min(gradient, 0.0)
-    if dual >= dual_upper(code, cost):
+    if dual >= dual_upper(code, cost) * (1.0 - 2.0 * DUAL_ROUNDING):
         return max(gradient, 0.0)
     return gradient

@@ -11,7 +11,7 @@ import scipy.sparse
 from linadd._jit import cpu_features
 from linadd.encoders import from_state, make_encoder
 from linadd.encoders.base import Encoder
-from linadd.encoders.exact import decide, encode
+from linadd.encoders.exact import check_finite, decide, encode
 from linadd.errors import ConfigError, DataError, FormatError
 from linadd.losses import LOSSES
 from linadd.model_file import check_tensors, model_digest, save_model, take_tensor, verify_check_scores
@@ -98,12 +98,7 @@ class AdditiveModel:
         if X.dtype.kind not in "fiub" or X.dtype == np.float16 or not X.dtype.isnative:
             X = X.astype(np.float64)
         X = np.require(X, requirements="CW")
-        if X.dtype.kind == "f" and not np.isfinite(X).all():
-            i, j = np.argwhere(~np.isfinite(X))[0]
-            name = self.feature_names[j] if self.feature_names else int(j) + 1
-            raise DataError(
-                f"the value is {X[i, j]}. Scores need finite numbers.", source=origin, row=int(i) + 1, column=name
-            )
+        check_finite(X, origin, self.feature_names)
         return decide(self.encoder, X, self.coef, self.intercept)
 
     def predict(self, X):

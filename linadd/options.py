@@ -51,6 +51,7 @@ class Options:
     partial_solutions: Any = option("auto", "partial solutions merged by line search, or auto")
     schedule: str = option("shifted", "step sizes of sgd", SCHEDULES)
     average: bool = option(True, "report the averaged iterate of sgd")
+    shuffle: bool = option(True, "visit rows in a fresh random order every pass (sgd only: dual-cd always does)")
     n_expected: int = option(100_000, "rows that sgd expects of a stream", least=1)
     certify: bool = option(False, "spend the extra reads for the gap of a solver that has none")
     stop_on: str = option("gap", "stopping rule: relative duality gap, or LIBLINEAR's violation", STOPPING_RULES)
@@ -65,6 +66,8 @@ class Options:
         check_class_weight(self.class_weight)
         check_partial_solutions(self.partial_solutions)
         make_encoder(self.encoder, **self.encoder_options())
+        if self.schedule == "pegasos" and self.loss != "hinge":
+            raise ConfigError(f"schedule: 'pegasos' is for hinge loss; with {self.loss} use 'shifted'.")
         if self.encoder == "identity" and self.scale == "libspline":
             raise ConfigError("scale: 'libspline' is a rule for bins; the identity encoder takes 'unit' or 'none'.")
 

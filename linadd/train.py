@@ -1,25 +1,27 @@
 """`train`: the only place that wires source, census, encoder, loss and solver into a model."""
 
-import logging
 import time
 import warnings
+from typing import NamedTuple
 
 import numpy as np
 
-from linadd.census import SAMPLE_ROWS, take_census
+from linadd.census import SAMPLE_ROWS, Census, take_census
 from linadd.encoders import make_encoder
-from linadd.encoders.centring import CodeMoments
+from linadd.encoders.base import Encoder
+from linadd.encoders.centring import Centre, CodeMoments
+from linadd.encoders.exact import check_finite
 from linadd.encoders.rows import locate, positions_dtype
-from linadd.errors import ConfigError, ConvergenceWarning, DataWarning
+from linadd.errors import ConfigError, ConvergenceWarning, DataError, DataWarning
 from linadd.losses import LOSSES
 from linadd.model import AdditiveModel
 from linadd.options import Options
 from linadd.solvers import SOLVERS
 from linadd.solvers.base import Problem, Run
+from linadd.solvers.blocks import measured
 from linadd.solvers.memory import Memory
 from linadd.solvers.plan import make_plan
-
-log = logging.getLogger(__name__)
+from linadd.solvers.sgd import SGD
 
 
 class Progress:
@@ -36,9 +38,10 @@ class Progress:
         return False
 
 
-def survey(source, options, progress):
-    """The census that the options need, after one read of the source."""
-    source.require_labels()
+def survey(source, options, progress, classes=None):
+    """The census that the options need, after one read of the source; `classes` stand for labels it does not have."""
+    if classes is None:
+        source.require_labels()
     is_sampled = options.encoder == "bspline" and options.knots != "uniform"
     # An eighth of the limit for the sample: its rows are kept twice while it is sorted.
     fitting = options.memory_limit // 8 // (2 * source.dtype.itemsize * source.n_features)
@@ -47,7 +50,10 @@ def survey(source, options, progress):
     def on_chunk(rows):
         progress.read("census", rows.first_row + rows.n_rows, source.n_rows)
 
-    return take_census(source, sample_rows, options.seed, on_chunk)
+    census = take_census(source, sample_rows, options.seed, on_chunk)
+    if classes is not None:
+        census.classes, census.class_counts = np.unique(classes), None
+    return census
 
 
 def class_factors(census, class_weight):
@@ -56,6 +62,8 @@ def class_factors(census, class_weight):
     if class_weight is None:
         return np.ones(len(classes))
     if class_weight == "balanced":
+        if census.class_counts is None:
+            raise ConfigError("class_weight: 'balanced' needs the counts of a census. Give census=, or the factors.")
         return census.n_rows / (len(classes) * census.class_counts)
     # By their text: a command line, and the options of a model file, cannot tell the label 1 from "1".
     factors = {str(label): factor for label, factor in class_weight.items()}
@@ -65,24 +73,58 @@ def class_factors(census, class_weight):
     return np.array([factors.get(str(label), 1.0) for label in classes], np.float64)
 
 
-def prepare(source, census, encoder, plan, options, memory, progress):
-    """One read for the centre: returns (centre, targets, costs, positions or None)."""
+class Embedded(NamedTuple):
+    """Training rows as the solvers need them: what the two reads before training have found."""
+
+    census: Census
+    encoder: Encoder
+    centre: Centre
+    targets: np.ndarray  # int32 (n_rows,): place in census.classes
+    costs: np.ndarray  # float32 (n_rows,): class weight times sample weight
+    positions: np.ndarray | None  # all rows, where they fit
+
+
+def embed(source, options, plan, memory, progress, classes=None):
+    """Two reads of the source: the census that ranges and labels come from, then the scale and centre of the code."""
+    census = survey(source, options, progress, classes)
+    encoder = make_encoder(options.encoder, **options.encoder_options()).fit(census, options.scale)
+    warn_of_data(census, encoder)
+    factors = class_factors(census, options.class_weight)
     targets = memory.zeros("labels", source.n_rows, np.int32)
     costs = memory.zeros("costs", source.n_rows, np.float32)
     kept = np.empty((source.n_rows, source.n_features), positions_dtype(encoder)) if plan.fits else None
     memory.take(plan.block_bytes(source.n_features))
-    factors = class_factors(census, options.class_weight)
     moments = CodeMoments(encoder)
     for chunk in source.chunks():
         rows = slice(chunk.first_row, chunk.first_row + chunk.n_rows)
-        targets[rows] = np.searchsorted(census.classes, chunk.y)
+        if classes is None:
+            targets[rows] = np.searchsorted(census.classes, chunk.y)
         weight = np.ones(chunk.n_rows) if chunk.weight is None else chunk.weight
         costs[rows] = factors[targets[rows]] * weight
         positions = np.empty(chunk.X.shape, positions_dtype(encoder)) if kept is None else kept[rows]
         locate(encoder, chunk.dense(), positions)
         moments.update(positions, weight, chunk.first_row)
         progress.read("centre", rows.stop, source.n_rows)
-    return moments.centre(options.center, options.scale == "unit"), targets, costs, kept
+    centre = moments.centre(options.center, options.scale == "unit")
+    return Embedded(census, encoder, centre, targets, costs, kept)
+
+
+def make_problem(source, embedded, options):
+    """The problem: one output for two classes, else one-versus-rest."""
+    n_classes = len(embedded.census.classes)
+    positive = np.array([1], np.int32) if n_classes == 2 else np.arange(n_classes, dtype=np.int32)
+    return Problem(
+        source, *embedded[:3], LOSSES[options.loss], *embedded[3:], positive, np.full(len(positive), float(options.C)),
+        options.intercept, options.intercept_scale,
+    )  # fmt: skip
+
+
+def plan_of(source, options):
+    """The plan of a source under the options."""
+    return make_plan(
+        source.n_rows, source.n_features, options.memory_limit, options.training_chunk, options.partial_solutions,
+        options.seed,
+    )  # fmt: skip
 
 
 def train(source, options=None, progress=None):
@@ -116,33 +158,85 @@ def train(source, options=None, progress=None):
         On constant features.
     """
     options, progress, started = options or Options(), progress or Progress(), time.monotonic()
-    census = survey(source, options, progress)
-    encoder = make_encoder(options.encoder, **options.encoder_options()).fit(census, options.scale)
-    warn_of_data(census, encoder)
-    plan = make_plan(
-        source.n_rows, source.n_features, options.memory_limit, options.training_chunk, options.partial_solutions,
-        options.seed,
-    )  # fmt: skip
-    memory = Memory(options.memory_limit)
-    centre, targets, costs, positions = prepare(source, census, encoder, plan, options, memory, progress)
-    n_classes = len(census.classes)
-    positive = np.array([1], np.int32) if n_classes == 2 else np.arange(n_classes, dtype=np.int32)
-    problem = Problem(
-        source, census, encoder, centre, LOSSES[options.loss], targets, costs, positions, positive,
-        np.full(len(positive), float(options.C)), options.intercept, options.intercept_scale,
-    )  # fmt: skip
+    plan, memory = plan_of(source, options), Memory(options.memory_limit)
+    embedded = embed(source, options, plan, memory, progress)
     run = Run(
         plan, memory, options.tol, options.max_epochs, options.n_jobs, options.stop_on, options.record(),
         progress.epoch, progress.should_stop,
     )  # fmt: skip
     name = "dual-cd" if options.solver == "auto" else options.solver
-    result = SOLVERS[name].solve(problem, run)
+    result = SOLVERS[name].solve(make_problem(source, embedded, options), run)
     model = AdditiveModel(
-        encoder, result.coef, result.intercept, census.classes, options.loss, centre.scale, source.feature_names,
-        options.record(), result.history, summarise(result, source, plan, name, started), source.fingerprint(),
+        embedded.encoder, result.coef, result.intercept, embedded.census.classes, options.loss, embedded.centre.scale,
+        source.feature_names, options.record(), result.history, summarise(result, source, plan, name, started),
+        source.fingerprint(),
     )  # fmt: skip
     warn_of_convergence(model, options)
     return model
+
+
+class Stream:
+    """Stochastic gradient over rows as they come: the solver sgd, one pass, in the order given.
+
+    Parameters
+    ----------
+    source : Source
+        Rows that ranges, scale and centre are taken from, by two reads; usually the whole training file.
+    options : Options
+        What to train and how.
+    n_expected : int
+        Rows that lambda = 1 / (n C) counts on.
+    classes : array, optional
+        All labels, where the source does not have them.
+    """
+
+    def __init__(self, source, options, n_expected, classes=None):
+        self.options, self.source = options, source
+        plan, memory = plan_of(source, options), Memory(options.memory_limit)
+        embedded = embed(source, options, plan, memory, Progress(), classes)
+        self.embedded = embedded._replace(targets=None, costs=None, positions=None)
+        self.problem = make_problem(source, self.embedded, options)
+        self.machine = SGD(self.problem, n_expected, options.schedule)
+        self.factors = class_factors(embedded.census, options.class_weight)
+        self.n_rows = 0
+
+    def feed(self, rows):
+        """One step for each row of a Source of labelled rows, in order.
+
+        Raises
+        ------
+        DataError
+            On a label that the first rows did not have, another number of features, or a value that is not finite.
+        """
+        encoder, classes = self.embedded.encoder, self.embedded.census.classes
+        if rows.n_features != encoder.n_features:
+            raise DataError(f"has {rows.n_features} features; the model has {encoder.n_features}.", source=rows.origin)
+        for chunk in rows.chunks():
+            X = chunk.dense()
+            check_finite(X, chunk.origin, rows.feature_names, chunk.row_number)
+            targets = np.minimum(np.searchsorted(classes, chunk.y), len(classes) - 1).astype(np.int32)
+            if (classes[targets] != chunk.y).any():
+                i = int(np.argmax(classes[targets] != chunk.y))
+                raise DataError(
+                    f"the label {chunk.y[i]!r} is not among the classes {', '.join(map(str, classes))}.",
+                    source=chunk.origin, row=chunk.row_number(i),
+                )  # fmt: skip
+            weight = np.ones(chunk.n_rows) if chunk.weight is None else chunk.weight
+            positions = np.empty(X.shape, positions_dtype(encoder))
+            locate(encoder, X, positions)
+            costs = (self.factors[targets] * weight).astype(np.float32)
+            self.machine.feed(measured(self.problem, positions, targets, costs), np.arange(chunk.n_rows))
+            self.n_rows += chunk.n_rows
+
+    def model(self):
+        """The model of the rows so far."""
+        coef, intercept = self.machine.point(self.options.average)
+        summary = {"solver": "sgd", "gap": None, "converged": True, "n_rows": self.n_rows}
+        return AdditiveModel(
+            self.embedded.encoder, coef, intercept, self.embedded.census.classes, self.options.loss,
+            self.embedded.centre.scale, self.source.feature_names, self.options.record(), [], summary,
+            self.source.fingerprint(),
+        )  # fmt: skip
 
 
 def summarise(result, source, plan, solver, started):

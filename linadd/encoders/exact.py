@@ -10,6 +10,7 @@ import scipy.sparse
 from linadd._jit import compiled
 from linadd.encoders import bspline, fourier, hermite
 from linadd.encoders.coordinates import coordinate
+from linadd.errors import DataError
 from linadd.penalty import penalised_code
 
 
@@ -83,6 +84,29 @@ def fill_rows(X, axes, basis, columns, data, index, values):
             for m in range(n_local):
                 columns[i, j * n_local + m] = j * basis.n_basis + index[j] + m
                 data[i, j * n_local + m] = values[m, j]
+
+
+def check_finite(X, origin, feature_names=None, row_number=lambda i: i + 1):
+    """Raise DataError on the first value of X (n_rows, n_features) that is NaN or infinite.
+
+    Parameters
+    ----------
+    X : array, shape (n_rows, n_features)
+        Feature values.
+    origin : str
+        Name of the data.
+    feature_names : list of str, optional
+        Names of the columns.
+    row_number : callable
+        Row index to the number that the message gives.
+    """
+    if X.dtype.kind == "f" and not np.isfinite(X).all():
+        i, j = np.argwhere(~np.isfinite(X))[0]
+        name = feature_names[j] if feature_names else int(j) + 1
+        raise DataError(
+            f"the value is {X[i, j]}. linadd needs finite numbers: fill or drop this row.",
+            source=origin, row=row_number(int(i)), column=name,
+        )  # fmt: skip
 
 
 def make_scratch(encoder):

@@ -12,6 +12,8 @@ import numpy as np
 from linadd.chunks import prefetch
 from linadd.encoders.rows import locate, make_scratch, measure_rows, positions_dtype
 
+NO_DUALS = np.zeros((0, 0), np.float32)
+
 
 class Block(NamedTuple):
     """Rows in memory, for compiled loops."""
@@ -22,6 +24,14 @@ class Block(NamedTuple):
     targets: np.ndarray  # int32 (n_rows,): place in classes
     costs: np.ndarray  # float32 (n_rows,): factor of C
     duals: np.ndarray  # float32 (n_rows, n_outputs)
+
+
+def measured(problem, positions, targets, costs):
+    """A block of rows as positions, with the norms of their codes, without dual variables."""
+    encoder = problem.encoder
+    norms, kappas = np.empty(len(positions), np.float32), np.empty(len(positions), np.float32)
+    measure_rows(encoder.basis, positions, problem.centre.space, make_scratch(encoder), norms, kappas)
+    return Block(positions, norms, kappas, targets, costs, NO_DUALS)
 
 
 class BlockReader:
@@ -43,7 +53,8 @@ class BlockReader:
         self.reads = 0
         self.whole = self.buffer = None
         if problem.positions is not None:
-            self.whole = self.measured(problem.positions, 0, plan.n_rows)._replace(duals=self.duals)
+            whole = measured(problem, problem.positions, problem.targets, problem.costs)
+            self.whole = whole._replace(duals=self.duals)
         else:
             n_features = problem.encoder.n_features
             rows = plan.block_chunks * plan.chunk_rows
@@ -60,27 +71,21 @@ class BlockReader:
             np.empty((n_rows, n_outputs), np.float32),
         )
 
-    def measured(self, positions, start, stop):
-        """A block of rows start..stop-1 with their norms, without duals."""
-        problem, encoder = self.problem, self.problem.encoder
-        norms, kappas = np.empty(len(positions), np.float32), np.empty(len(positions), np.float32)
-        measure_rows(encoder.basis, positions, problem.centre.space, make_scratch(encoder), norms, kappas)
-        return Block(positions, norms, kappas, problem.targets[start:stop], problem.costs[start:stop], None)
-
     def load(self, chunk):
         """Read, locate and measure one training chunk; runs on the reading thread."""
         bounds = self.plan.chunk_bounds(chunk)
         rows = self.problem.source.read(*bounds)
         positions = np.empty(rows.X.shape, positions_dtype(self.problem.encoder))
         locate(self.problem.encoder, rows.dense(), positions)
-        return self.measured(positions, *bounds)
+        own = slice(*bounds)
+        return measured(self.problem, positions, self.problem.targets[own], self.problem.costs[own])
 
-    def blocks(self, epoch):
+    def blocks(self, epoch, is_shuffled=True):
         """Yield (index, block) of an epoch; the block's duals are written back when the next one is asked for."""
         if self.whole is not None:
             yield 0, self.whole
             return
-        groups = self.plan.blocks(epoch)
+        groups = self.plan.blocks(epoch, is_shuffled)
         chunks = prefetch((partial(self.load, int(c)) for group in groups for c in group), self.depth)
         try:
             for index, group in enumerate(groups):

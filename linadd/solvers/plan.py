@@ -63,9 +63,11 @@ class Plan:
         """(start, stop) rows of a training chunk."""
         return chunk * self.chunk_rows, min((chunk + 1) * self.chunk_rows, self.n_rows)
 
-    def blocks(self, epoch):
+    def blocks(self, epoch, is_shuffled=True):
         """Training chunks of each block of an epoch: a fresh permutation, cut into groups (fixed blocks stall)."""
-        order = np.arange(self.n_chunks) if self.fits else self.generator(epoch).permutation(self.n_chunks)
+        order = np.arange(self.n_chunks)
+        if is_shuffled and not self.fits:
+            order = self.generator(epoch).permutation(order)
         return [order[start : start + self.block_chunks] for start in range(0, self.n_chunks, self.block_chunks)]
 
     def generator(self, *place):

@@ -235,7 +235,7 @@ def solve(problem, run):
     problem : Problem
         What is minimised.
     run : Run
-        How; `options` holds schedule, average and certify.
+        How; `options` holds schedule, average, shuffle and certify.
 
     Returns
     -------
@@ -248,8 +248,10 @@ def solve(problem, run):
     reader = BlockReader(problem, run.plan, run.memory)
     history, interrupted, epoch = [], False, 0
     for epoch in range(run.max_epochs):
-        for index, block in reader.blocks(epoch):
-            machine.feed(block, run.plan.generator(epoch, index).permutation(len(block.norms)))
+        for index, block in reader.blocks(epoch, options["shuffle"]):
+            n_rows = len(block.norms)
+            rows = run.plan.generator(epoch, index).permutation(n_rows) if options["shuffle"] else np.arange(n_rows)
+            machine.feed(block, rows)
             interrupted = run.should_stop()
             if interrupted:
                 break

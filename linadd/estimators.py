@@ -1,0 +1,312 @@
+"""`AdditiveClassifier`: training and prediction by the conventions of scikit-learn, on arrays, files and streams."""
+
+import warnings
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from linadd.errors import ConfigError, DataWarning
+from linadd.options import Options
+from linadd.sources import open_source
+from linadd.train import Stream, train
+
+RENAMED = {"random_state": "seed"}  # scikit-learn's name -> the option's
+
+
+class AdditiveClassifier(ClassifierMixin, BaseEstimator):
+    """Additive classifier: a smooth curve for every feature, summed.
+
+    Minimises 1/2 sum_j |D_d v_j|^2 / s_j^2 + sum_i C_i loss(y_i f(x_i)), f(x) = sum_j v_j . phi(x_j) + b, and says how
+    far from the minimum it stopped (`gap_`). Two classes have one output, more are trained one-versus-rest.
+
+    Parameters
+    ----------
+    encoder : {"bspline", "fourier", "hermite", "identity"}
+        Embedding phi of each feature.
+    degree, n_bins, knots
+        Of B-splines: degree 0 to 3, bins a feature, "auto", "uniform" or "quantile".
+    n_harmonics, n_terms : int
+        Of the Fourier and the Hermite embedding.
+    penalty_order : {0, 1, 2, 3}
+        Order d of the difference penalty.
+    clamp : bool
+        Clamp values to the training range (identity only; the others always do).
+    scale : {"unit", "libspline", "none"}
+        Factor s_j of each feature; "unit" makes C = 1 a sane start for any data.
+    center : bool
+        Subtract the mean code.
+    intercept, intercept_scale
+        "free", "penalised" (like a feature of that value) or "none".
+    loss : {"logistic", "hinge", "squared_hinge"}
+        Loss function.
+    C : float
+        Cost of a row's loss against the penalty.
+    class_weight : None, "balanced" or dict of label to float
+        Factor of C for the rows of a class.
+    solver : {"auto", "dual-cd", "sgd", "liblinear"}
+        How to minimise.
+    tol : float
+        Relative duality gap to reach.
+    max_epochs : int
+        Passes over the data at most.
+    memory_limit : int
+        Bytes that may be allocated.
+    training_chunk, partial_solutions
+        Of the plan: rows of a training chunk, and partial solutions merged by line search.
+    schedule, average, shuffle, n_expected
+        Of sgd and `partial_fit`: step sizes, average of the iterates, order of the rows, rows expected of a stream.
+    certify : bool
+        Spend two more reads for the gap of a solver that has none.
+    stop_on : {"gap", "violation"}
+        Stopping rule.
+    random_state : int
+        Seed.
+    n_jobs : int
+        Threads; never changes the result.
+
+    Attributes
+    ----------
+    classes_ : array, shape (n_classes,)
+        Sorted labels.
+    coef_ : float32 array, shape (n_outputs, n_features * n_basis)
+        Coefficients in phi units.
+    intercept_ : float64 array, shape (n_outputs,)
+        Intercepts.
+    gap_ : float or None
+        Certified relative duality gap, of the worst output.
+    history_ : list of dict
+        One record an epoch.
+    n_iter_ : int
+        Epochs.
+    n_features_in_ : int
+        Features.
+    model_ : AdditiveModel
+        What the command line, files and exports use.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linadd import AdditiveClassifier
+    >>> x = np.linspace(-1, 1, 400)[:, None]
+    >>> clf = AdditiveClassifier(C=10.0).fit(x, np.abs(x[:, 0]) < 0.5)
+    >>> clf.predict([[0.0], [0.9]]).tolist()
+    [True, False]
+    """
+
+    def __init__(
+        self,
+        encoder="bspline",
+        *,
+        degree=1,
+        n_bins=10,
+        n_harmonics=4,
+        n_terms=4,
+        penalty_order=1,
+        knots="auto",
+        clamp=True,
+        scale="unit",
+        center=True,
+        intercept="free",
+        intercept_scale=1.0,
+        loss="logistic",
+        C=1.0,
+        class_weight=None,
+        solver="auto",
+        tol=1e-3,
+        max_epochs=50,
+        memory_limit=1_000_000_000,
+        training_chunk=1000,
+        partial_solutions="auto",
+        schedule="shifted",
+        average=True,
+        shuffle=True,
+        n_expected=100_000,
+        certify=False,
+        stop_on="gap",
+        random_state=0,
+        n_jobs=1,
+    ):
+        self.encoder = encoder
+        self.degree = degree
+        self.n_bins = n_bins
+        self.n_harmonics = n_harmonics
+        self.n_terms = n_terms
+        self.penalty_order = penalty_order
+        self.knots = knots
+        self.clamp = clamp
+        self.scale = scale
+        self.center = center
+        self.intercept = intercept
+        self.intercept_scale = intercept_scale
+        self.loss = loss
+        self.C = C
+        self.class_weight = class_weight
+        self.solver = solver
+        self.tol = tol
+        self.max_epochs = max_epochs
+        self.memory_limit = memory_limit
+        self.training_chunk = training_chunk
+        self.partial_solutions = partial_solutions
+        self.schedule = schedule
+        self.average = average
+        self.shuffle = shuffle
+        self.n_expected = n_expected
+        self.certify = certify
+        self.stop_on = stop_on
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def options(self):
+        """The parameters as checked training options; raises ConfigError."""
+        return Options(**{RENAMED.get(name, name): value for name, value in self.get_params(deep=False).items()})
+
+    def fit(self, X, y=None, sample_weight=None):
+        """Train on rows in memory, or out of core on a file.
+
+        Parameters
+        ----------
+        X : array, sparse array, dask array, shape (n_samples, n_features); or a path or Source with labels
+            Feature values.
+        y : array, shape (n_samples,)
+            Labels, for rows in memory.
+        sample_weight : array, shape (n_samples,), optional
+            Factors of C, for rows in memory.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        DataError, ConfigError
+            Before any training.
+
+        Warns
+        -----
+        ConvergenceWarning
+            Where the tolerance was not reached.
+        """
+        self.model_ = train(open_source(X, y, weights=sample_weight), self.options())
+        self.stream_ = None
+        return self
+
+    def partial_fit(self, X, y=None, classes=None, sample_weight=None, census=None):
+        """Take one step of stochastic gradient for each row, in order.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`.
+        classes : array, shape (n_classes,)
+            All labels that will come; needed in the first call unless `census` is given, which knows them.
+        census : path, Source or (X, y), optional
+            Data whose ranges, scale and centre to use, in the first call; without it they are taken from the rows of
+            that call, with a warning, and later values beyond their range are clamped.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        DataError, ConfigError
+            As in `fit`, and on labels outside `classes`.
+        """
+        rows = open_source(X, y, weights=sample_weight)
+        if getattr(self, "stream_", None) is None:
+            self.stream_ = self.start_stream(X, sample_weight, classes, census)
+        self.stream_.feed(rows)
+        self.model_ = self.stream_.model()
+        return self
+
+    def start_stream(self, X, sample_weight, classes, census):
+        """A stream whose embedding comes from `census`, or from the rows X of the first call."""
+        if census is not None:
+            source = open_source(*census) if isinstance(census, tuple) else open_source(census)
+            return Stream(source, self.options(), source.n_rows)
+        if classes is None:
+            raise ConfigError("partial_fit: the first call needs classes=, all labels that will come, or census=.")
+        rows = open_source(X, weights=sample_weight)
+        warnings.warn(
+            f"partial_fit: ranges and scale are taken from the {rows.n_rows} rows of the first call. Give census= to "
+            "take them from all data.",
+            DataWarning,
+            stacklevel=3,
+        )
+        return Stream(rows, self.options(), self.n_expected, classes)
+
+    @property
+    def classes_(self):
+        """Sorted labels."""
+        return self.fitted().classes
+
+    @property
+    def coef_(self):
+        """Coefficients, float32 (n_outputs, n_features * n_basis)."""
+        coef = self.fitted().coef
+        return np.moveaxis(coef, 2, 0).reshape(coef.shape[2], -1)
+
+    @property
+    def intercept_(self):
+        """Intercepts, float64 (n_outputs,)."""
+        return self.fitted().intercept
+
+    @property
+    def gap_(self):
+        """Certified relative duality gap of the worst output; None where the solver has none."""
+        return self.fitted().summary["gap"]
+
+    @property
+    def history_(self):
+        """One record an epoch."""
+        return self.fitted().history
+
+    @property
+    def n_iter_(self):
+        """Epochs."""
+        return max(len(self.fitted().history), 1)
+
+    @property
+    def n_features_in_(self):
+        """Features."""
+        return self.fitted().n_features
+
+    def fitted(self):
+        """The model; raises NotFittedError before fit."""
+        check_is_fitted(self, "model_")
+        return self.model_
+
+    def decision_function(self, X):
+        """Scores, float64 (n_samples,) for two classes, else (n_samples, n_classes).
+
+        Parameters
+        ----------
+        X : array, sparse array or dask array, shape (n_samples, n_features); or a path or Source
+            Feature values; clamped to the training range.
+        """
+        decisions = self.decisions(X)
+        return decisions[:, 0] if decisions.shape[1] == 1 else decisions
+
+    def decisions(self, X):
+        """Scores (n_samples, n_outputs), chunk by chunk."""
+        model, source = self.fitted(), open_source(X)
+        return np.concatenate([model.decision_function(chunk.dense(), chunk.origin) for chunk in source.chunks()])
+
+    def predict(self, X):
+        """Labels, shape (n_samples,); X as in decision_function."""
+        return self.fitted().labels_of(self.decisions(X))
+
+    def predict_proba(self, X):
+        """Probabilities of the classes, (n_samples, n_classes), for logistic loss; X as in decision_function."""
+        return self.fitted().probabilities_of(self.decisions(X))
+
+    def save(self, path):
+        """Write the model file, whole or not at all.
+
+        Parameters
+        ----------
+        path : path-like
+            Ends in .safetensors.
+        """
+        self.fitted().save(path)
