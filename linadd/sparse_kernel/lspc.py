@@ -10,7 +10,6 @@ from numbers import Real
 
 import numpy as np
 from scipy.spatial.distance import pdist
-from sklearn.utils import check_random_state
 
 from linadd.census import hash_rows, take_census
 from linadd.errors import ConfigError, ConvergenceWarning
@@ -68,7 +67,7 @@ class LeastSquaresProbabilisticClassifier(KernelClassifier):
         Scaling of the features before distances.
     memory_limit : float, default=1e9
         Bytes that normal equations may take; what else is held is the centres and blocks of 50 MB.
-    random_state : int, RandomState or None, default=None
+    random_state : int, numpy Generator or None, default=None
         Draws folds and centres.
 
     Attributes
@@ -126,7 +125,7 @@ class LeastSquaresProbabilisticClassifier(KernelClassifier):
             Ctrl-C during cross-validation: the best pair of the widths done so far is used.
         """
         self._check_options()
-        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        seed = int(np.random.default_rng(self.random_state).integers(2**31))
         streams = isinstance(X, (str, os.PathLike, Source)) or hasattr(X, "dask")
         blocks = self._start_source(open_source(X, y), seed) if streams else self._start_rows(X, y, seed)
         bases = choose_bases(blocks(), len(self.classes_), self.centers == "all", self.max_centers, seed + 1)

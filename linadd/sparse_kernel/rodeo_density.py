@@ -11,7 +11,6 @@ from numbers import Real
 import numpy as np
 from scipy.special import softmax
 from sklearn.model_selection import StratifiedKFold, train_test_split
-from sklearn.utils import check_random_state
 
 from linadd.errors import ConfigError, ConvergenceWarning
 from linadd.model_file import take_tensor
@@ -75,7 +74,7 @@ class RodeoDensityClassifier(KernelClassifier):
         Rows searched at a time; bounds the memory of a prediction, changes no result.
     n_jobs : int, default=1
         Threads over rows; changes no result.
-    random_state : int, RandomState or None, default=None
+    random_state : int, numpy Generator or None, default=None
         Draws the rows and folds of `c0="cv"`.
 
     Attributes
@@ -163,16 +162,15 @@ class RodeoDensityClassifier(KernelClassifier):
 
     def _choose_c0(self, X, y_index):
         """The value of C0_GRID of largest accuracy in cross-validation on a subsample."""
-        random_state = check_random_state(self.random_state)
+        seed = int(np.random.default_rng(self.random_state).integers(2**31))
         counts = np.bincount(y_index)
         if len(X) > CV_ROWS:
             stratify = y_index if counts.min() > 1 and len(counts) <= CV_ROWS else None
             X, _, y_index, _ = train_test_split(X, y_index, train_size=CV_ROWS, stratify=stratify,
-                                                random_state=random_state)
+                                                random_state=seed)
         n_folds = min(CV_FOLDS, np.bincount(y_index).max())
         if n_folds < 2:
             raise ConfigError("c0: 'cv' needs two rows of some class, and every class has one. Give a number.")
-        seed = random_state.randint(2**31 - 1)
         best, best_right = C0_GRID[-1], -1
         try:
             for c0 in reversed(C0_GRID):
