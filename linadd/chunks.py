@@ -46,9 +46,12 @@ class Chunk:
         return self.first_row + row + 1 if self.row_numbers is None else int(self.row_numbers[row])
 
     def dense(self):
-        """X as a C-contiguous array of its stored dtype, shape (n_rows, n_features); a copy only where it must be."""
+        """X as a C-contiguous, writable array of its stored dtype, shape (n_rows, n_features); copied only if not so.
+
+        Compiled loops only read it, but numba compiles each of them once more for a read-only array.
+        """
         X = self.X.toarray() if scipy.sparse.issparse(self.X) else self.X
-        return np.ascontiguousarray(X)
+        return np.require(X, requirements="CW")
 
 
 def prefetch(reads, depth=1):

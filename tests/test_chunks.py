@@ -24,9 +24,11 @@ def no_thread_is_left():
 def test_dense_keeps_dtype_and_copies_only_where_it_must():
     X = np.arange(12, dtype=np.uint8).reshape(4, 3)
     assert np.shares_memory(Chunk(X, None, None, 0, "array").dense(), X)
-    for other in (np.asfortranarray(X), scipy.sparse.csr_array(X)):
+    read_only = X.copy()
+    read_only.flags.writeable = False
+    for other in (np.asfortranarray(X), scipy.sparse.csr_array(X), read_only):
         dense = Chunk(other, None, None, 0, "array").dense()
-        assert dense.flags.c_contiguous and dense.dtype == np.uint8
+        assert dense.flags.c_contiguous and dense.flags.writeable and dense.dtype == np.uint8
         np.testing.assert_array_equal(dense, X)
 
 
