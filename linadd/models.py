@@ -13,6 +13,8 @@ MODELS = {
     "import-vector-machine": "linadd.sparse_kernel.import_vector_machine.ImportVectorMachine",
     "lspc": "linadd.sparse_kernel.lspc.LeastSquaresProbabilisticClassifier",
     "rodeo": "linadd.sparse_kernel.rodeo_density.RodeoDensityClassifier",
+    "sparse-gp": "linadd.sparse_kernel.sparse_gp.SparseGPClassifier",
+    "sparse-online-gp": "linadd.sparse_kernel.sparse_online_gp.SparseOnlineGPClassifier",
 }
 
 
