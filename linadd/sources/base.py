@@ -63,7 +63,7 @@ class Source(ABC):
     chunk_rows : int
         Rows of a reader chunk.
 
-    A subclass sets them in its constructor, and `kind`, its name in messages, and writes `_read` and `fingerprint`. One
+    A subclass sets them in its constructor, and `kind`, its name in messages; it writes `_read` and `fingerprint`. One
     of arrays takes (X, y, weights) and has `accepts(data)`; one of files takes (path, ReadOptions) and has `suffixes`
     and `matches(head)`, which recognises a file of another suffix by its first bytes. Methods may be called from
     several threads; no open file is kept or pickled.
@@ -77,9 +77,13 @@ class Source(ABC):
     has_weights = False
     is_sparse = False
 
-    @abstractmethod
     def _read(self, start, stop):
         """Chunk of rows start..stop-1, as stored."""
+        raise NotImplementedError
+
+    def _read_many(self, ranges):
+        """Chunks of the ranges, as stored; for a format where opening costs, which then needs no `_read`."""
+        return [self._read(start, stop) for start, stop in ranges]
 
     def read(self, start, stop):
         """Rows `start` to `stop - 1`.
@@ -100,15 +104,31 @@ class Source(ABC):
         DataError
             A range outside the source; a file that changed or is damaged; a weight that is negative or not finite.
         """
-        if not 0 <= start < stop <= self.n_rows:
-            raise DataError(f"rows {start} to {stop} were asked for; there are {self.n_rows}.", source=self.origin)
-        chunk = self._read(start, stop)
-        chunk.X = plain_features(chunk.X)
-        if chunk.y is not None:
-            chunk.y = plain_labels(chunk.y, chunk)
-        if chunk.weight is not None:
-            chunk.weight = plain_weights(chunk.weight, chunk)
-        return chunk
+        return self.read_many([(start, stop)])[0]
+
+    def read_many(self, ranges):
+        """Several ranges of rows, in the order given, the file being opened once; see `read`.
+
+        Parameters
+        ----------
+        ranges : list of (int, int)
+            start and stop of each.
+
+        Returns
+        -------
+        list of Chunk
+        """
+        for start, stop in ranges:
+            if not 0 <= start < stop <= self.n_rows:
+                raise DataError(f"rows {start} to {stop} were asked for; there are {self.n_rows}.", source=self.origin)
+        chunks = self._read_many(ranges) if ranges else []
+        for chunk in chunks:
+            chunk.X = plain_features(chunk.X)
+            if chunk.y is not None:
+                chunk.y = plain_labels(chunk.y, chunk)
+            if chunk.weight is not None:
+                chunk.weight = plain_weights(chunk.weight, chunk)
+        return chunks
 
     def chunks(self, start_row=0):
         """Yield the reader chunks from row `start_row` on, in file order, the next one being read in the background."""

@@ -114,13 +114,18 @@ class HDF5Source(Source):
             rows = min(X.chunks[self.is_transposed], self.n_rows) if is_narrow or is_packed else 0
         return rows > 4 * TRAINING_ROWS and rows * self.n_features * self.dtype.itemsize >= CHUNK_BYTES // 2
 
-    def _read(self, start, stop):
-        with self._open(f"rows {start + 1} to {stop}") as group:
-            X, rows = group[self.x], slice(start, stop)
-            shape = (stop - start, self.n_features)
-            block = np.empty(shape[::-1] if self.is_transposed else shape, native(X.dtype))
-            X.read_direct(block, (slice(None), rows) if self.is_transposed else rows)
-            y, weight = (name and read_entries(group[name], start, stop) for name in (self.y, self.weight))
+    def _read_many(self, ranges):
+        first, last = min(start for start, _ in ranges), max(stop for _, stop in ranges)
+        with self._open(f"rows {first + 1} to {last}") as group:
+            columns = [name and group[name] for name in (self.y, self.weight)]
+            return [self._slice(group[self.x], columns, start, stop) for start, stop in ranges]
+
+    def _slice(self, X, columns, start, stop):
+        """Rows start..stop-1 of the open datasets, each read once into its own array."""
+        shape, rows = (stop - start, self.n_features), slice(start, stop)
+        block = np.empty(shape[::-1] if self.is_transposed else shape, native(X.dtype))
+        X.read_direct(block, (slice(None), rows) if self.is_transposed else rows)
+        y, weight = (column and read_entries(column, start, stop) for column in columns)
         return Chunk(block.T if self.is_transposed else block, y, weight, start, self.origin)
 
     def fingerprint(self):
