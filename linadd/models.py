@@ -4,18 +4,12 @@ from importlib import import_module
 
 from linadd.errors import FormatError
 from linadd.model_file import load_model_file
+from linadd.sparse_kernel import ESTIMATORS
 
 __all__ = ["MODELS", "load_model"]
 
 # Each class has `from_state(tensors, header)`, which checks what it is given and verifies the check rows.
-MODELS = {
-    "additive": "linadd.model.AdditiveModel",
-    "import-vector-machine": "linadd.sparse_kernel.import_vector_machine.ImportVectorMachine",
-    "lspc": "linadd.sparse_kernel.lspc.LeastSquaresProbabilisticClassifier",
-    "rodeo": "linadd.sparse_kernel.rodeo_density.RodeoDensityClassifier",
-    "sparse-gp": "linadd.sparse_kernel.sparse_gp.SparseGPClassifier",
-    "sparse-online-gp": "linadd.sparse_kernel.sparse_online_gp.SparseOnlineGPClassifier",
-}
+MODELS = {"additive": "linadd.model.AdditiveModel", **ESTIMATORS}
 
 
 def load_model(path):

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from linadd.errors import ConfigError, DataError, FormatError
+from linadd.errors import ConfigError, DataError
 from linadd.model_file import check_tensors, save_model, take_tensor, verify_check_scores
 from linadd.sparse_kernel.kernel_base import Kernel
 from linadd.sparse_kernel.kernels import kernel_from_description
@@ -162,6 +162,10 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
     def save(self, path):
         """Write the fitted model to a file that `linadd.load_model` reads, with check rows and their probabilities.
 
+        Parameters
+        ----------
+        path : path-like
+
         Raises
         ------
         sklearn.exceptions.NotFittedError
@@ -180,30 +184,30 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
 
     @classmethod
     def from_state(cls, tensors, header):
-        """Return the fitted estimator of a model file's content (from `load_model_file`).
+        """Return the fitted estimator of a model file's content; `linadd.models.load_model` calls it.
+
+        Parameters
+        ----------
+        tensors, header : dict
+            From `load_model_file`.
 
         Raises
         ------
         FormatError
-            A part is missing or of the wrong shape, or the model does not reproduce its check scores.
+            A tensor is missing or of the wrong shape, or the model does not reproduce its check scores.
         """
-        try:
-            options = {name: kernel_from_description(value) if isinstance(value, dict) else value
-                       for name, value in header["options"].items()}
-            model = cls(**options)
-            model.classes_ = np.array(header["classes"])
-            clip, names = bool(header["clip"]), header["feature_names"]
-            model.ranges_ = take_tensor(tensors, "ranges", np.float64, (None, 2))
-            model.n_features_in_ = len(model.ranges_)
-            if names is not None:
-                model.feature_names_in_ = np.array(names, dtype=object)
-            offset, factor = (take_tensor(tensors, f"scaling_{part}", np.float64, (model.n_features_in_,))
-                              for part in ("offset", "factor"))
-            model.scaling_ = Scaling(offset, factor, clip)
-            model._restore(tensors, header)
-        except (KeyError, TypeError, AttributeError, ConfigError) as error:
-            raise FormatError(f"the header of this {cls.model_class} model is incomplete ({error!r}). "
-                              "Train the model anew.") from error
+        options = {name: kernel_from_description(value) if isinstance(value, dict) else value
+                   for name, value in header["options"].items()}
+        model = cls(**options)
+        model.classes_ = np.array(header["classes"])
+        model.ranges_ = take_tensor(tensors, "ranges", np.float64, (None, 2))
+        model.n_features_in_ = len(model.ranges_)
+        if header["feature_names"] is not None:
+            model.feature_names_in_ = np.array(header["feature_names"], dtype=object)
+        offset, factor = (take_tensor(tensors, f"scaling_{part}", np.float64, (model.n_features_in_,))
+                          for part in ("offset", "factor"))
+        model.scaling_ = Scaling(offset, factor, bool(header["clip"]))
+        model._restore(tensors, header)
         verify_check_scores(tensors, model.predict_proba)
         return model
 
