@@ -135,7 +135,8 @@ class HDF5Source(Source):
 
     def label_remedy(self):
         """The datasets that the labels could be in."""
-        return f"Name their dataset with --y (y_name=): the file has {', '.join(self.selectors()) or 'none for it'}."
+        there = ", ".join(map(repr, self.selectors())) or "none for it"
+        return f"Name their dataset with --y (y_name=): the file has {there}."
 
     def selectors(self):
         """Datasets beside X with one entry a row."""

@@ -28,7 +28,8 @@ BLOCK_BYTES = 1 << 20
 class PlainText:
     """The plain text of a file: the file itself, or a temporary one that a compressed file is unpacked to.
 
-    The temporary file is removed by `remove`, with this object, or at exit; a pickled copy leaves that to the original.
+    The temporary file is removed by `remove`, with this object, or at exit. A pickled copy uses it while it is there, and
+    else unpacks anew.
 
     Parameters
     ----------
@@ -49,6 +50,7 @@ class PlainText:
     """
 
     def __init__(self, path):
+        self.origin = path
         opener = COMPRESSED.get(os.path.splitext(path)[1].lower())
         self.path = path if opener is None else self._unpack(path, opener)
         self.stamp = self._current_stamp()
@@ -83,7 +85,13 @@ class PlainText:
             self._remove()
 
     def __getstate__(self):
-        return {"path": self.path, "stamp": self.stamp}
+        return {"origin": self.origin, "path": self.path, "stamp": self.stamp}
+
+    def __setstate__(self, state):
+        if os.path.exists(state["path"]):
+            self.__dict__ |= state
+        else:
+            self.__init__(state["origin"])
 
 
 def remove_file(path):
