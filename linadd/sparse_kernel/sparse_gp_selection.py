@@ -59,15 +59,17 @@ def draw_for_validation(state, usable, rng, options):
 
 def draw_adaptively(state, usable, rng, options):
     """1 (or `n_candidates`) rows without replacement, a row the more likely the worse it is predicted."""
-    weights = SAMPLING_WEIGHTS[options.sampling_weights](state.margins()[usable])
-    total = weights.sum()
-    if not total > 0:
-        weights, total = np.ones(len(usable)), len(usable)
-    n_drawn = min(options.n_candidates or 1, np.count_nonzero(weights))
-    if n_drawn > 1:
-        return rng.choice(usable, n_drawn, replace=False, p=weights / total)
+    weights = SAMPLING_WEIGHTS[options.sampling_weights](state.margins())
+    weights *= state.usable
     cumulative = np.cumsum(weights)
-    return usable[[np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right")]]
+    if not cumulative[-1] > 0:
+        weights = state.usable.astype(float)
+        cumulative = np.cumsum(weights)
+    n_drawn = options.n_candidates or 1
+    if n_drawn > 1:
+        return rng.choice(len(weights), min(n_drawn, np.count_nonzero(weights)), replace=False,
+                          p=weights / weights.sum())
+    return np.searchsorted(cumulative, [rng.random() * cumulative[-1]], side="right")
 
 
 SELECTIONS = {

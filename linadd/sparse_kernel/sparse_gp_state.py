@@ -84,7 +84,9 @@ class SparseGPState:
     def columns(self, indices):
         """Posterior covariance of all rows with the given ones, float64 (n, len(indices)), C-contiguous."""
         out = self.gram(indices)
-        if self.active:
+        if len(indices) == 1:
+            out[:, 0] -= self.M[:, indices[0]] @ self.M  # a matrix product of one column is half as fast
+        else:
             out -= self.M.T @ self.M[:, indices]
         return out
 
