@@ -28,8 +28,8 @@ BLOCK_BYTES = 1 << 20
 class PlainText:
     """The plain text of a file: the file itself, or a temporary one that a compressed file is unpacked to.
 
-    The temporary file is removed by `remove`, with this object, or at exit. A pickled copy uses it while it is there, and
-    else unpacks anew.
+    The temporary file is removed by `remove`, with this object, or at exit. A pickled copy uses it while it is there,
+    and else unpacks anew.
 
     Parameters
     ----------
