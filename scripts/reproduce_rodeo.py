@@ -23,6 +23,7 @@ from scipy.special import logsumexp
 from sklearn.model_selection import StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier
 
+from linadd.sparse_kernel.bandwidth_plot import plot_bandwidths
 from linadd.sparse_kernel.lspc import LeastSquaresProbabilisticClassifier
 from linadd.sparse_kernel.rodeo_density import RodeoDensityClassifier, relevance_scores
 
@@ -132,7 +133,7 @@ def example_1(options):
     exact = sum(set(chosen) == set(range(g, g + 6)) for g, chosen in enumerate(rodeo.selected_))
     print(f"\nLast trial: z at test rows of the class, relevant at most {scores[relevant].max():.2f}, others at least "
           f"{scores[~relevant].min():.2f}; exact selection from training rows for {exact} of 10 classes.")
-    picture(options, "rodeo_example1.png", held_out[test[1] == 0, 0], "Example 1, class 1: relevant variables 1-6")
+    picture(options, "rodeo_example1.png", rodeo, "Example 1: variables g+1 to g+6 are relevant to class g")
 
 
 def example_2_rows(rng, n_rows, groups=(0, 1, 2, 3, 4)):
@@ -202,16 +203,15 @@ def anuran(options):
     """7 species, 22 coefficients, without and with five N(0, 1) variables; rows split at random or by record."""
     for by_record, n_noise in itertools.product((False, True), (0, 5)):
         title = f"Anuran calls, split {'by record' if by_record else 'at random'}, {n_noise} noise variables"
-        classifiers, train, _ = compare(title, anuran_draw(by_record, n_noise, options.quick), options.trials or 10,
-                                        c0="cv")
+        classifiers, train, test = compare(title, anuran_draw(by_record, n_noise, options.quick), options.trials or 10,
+                                           c0="cv")
         if n_noise:
-            rodeo = classifiers["Rodeo"]
-            print(f"\nLast trial: mean z of the coefficients {rodeo.z_scores_[:, :22].mean():.2f}, of the noise "
-                  f"variables {rodeo.z_scores_[:, 22:].mean():.2f}; c0 = {rodeo.c0_}.")
+            print(f"\nLast trial: c0 = {classifiers['Rodeo'].c0_} by cross-validation.", end=" ")
+            wide = RodeoDensityClassifier(scale=None).fit(*train)
+            print(f"With c0 = 1: accuracy {wide.score(*test):.3f}, mean z of the coefficients "
+                  f"{wide.z_scores_[:, :22].mean():.2f}, of the noise variables {wide.z_scores_[:, 22:].mean():.2f}.")
             if not by_record:
-                c = rodeo.classes_[0]
-                picture(options, "rodeo_anuran.png", rodeo.bandwidths(train[0][train[1] == c])[:, 0],
-                        "Anuran calls, first species: 22 coefficients, then 5 noise variables")
+                picture(options, "rodeo_anuran.png", wide, "Anuran calls: 22 coefficients, then 5 noise variables")
 
 
 def waveform_rows(rng, n_rows):
@@ -229,14 +229,13 @@ def waveform(options):
     """3 classes, 100 training and 100 test rows a class."""
     n_rows = 20 if options.quick else 100
     for c0 in (1.0,) if options.quick else (1.0, "cv"):
-        classifiers, train, _ = compare(f"Waveform-40, c0 = {c0}", lambda rng: unit_range(
+        classifiers, _, _ = compare(f"Waveform-40, c0 = {c0}", lambda rng: unit_range(
             *(waveform_rows(rng, n_rows) for _ in ("train", "test"))), options.trials or 10, c0=c0)
         rodeo = classifiers["Rodeo"]
         print(f"\nLast trial: mean z of variables 1-21 {rodeo.z_scores_[:, :21].mean():.2f}, of 22-40 "
               f"{rodeo.z_scores_[:, 21:].mean():.2f}.")
         if c0 == 1.0:
-            picture(options, "rodeo_waveform.png", rodeo.bandwidths(train[0][train[1] == 0])[:, 0],
-                    "Waveform-40, class 1: variables 22-40 are noise")
+            picture(options, "rodeo_waveform.png", rodeo, "Waveform-40: variables 22-40 are noise")
 
 
 def digits(options):
@@ -259,37 +258,25 @@ def digits(options):
     digit_picture(options, classifiers["Rodeo"])
 
 
-def picture(options, name, bandwidths, title):
-    """Box plots of bandwidths (n_rows, n_features), a variable each."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(figsize=(9, 3.2), layout="constrained")
-    axes.boxplot(bandwidths, flierprops={"markersize": 2}, medianprops={"color": "tab:red"})
-    axes.set(title=title, xlabel="variable", ylabel="bandwidth (scaled units)")
-    axes.tick_params(axis="x", labelsize=7)
-    save(options, figure, name)
+def picture(options, name, rodeo, title):
+    """Box plots of the bandwidths at the training rows, for the first three classes."""
+    options.out.mkdir(parents=True, exist_ok=True)
+    plot_bandwidths(rodeo, options.out / name, n_classes=3, title=title)
 
 
 def digit_picture(options, rodeo):
     """Mean log10 bandwidth of every pixel for every digit."""
-    from matplotlib import pyplot
+    from matplotlib.figure import Figure
 
-    figure, axes = pyplot.subplots(2, 5, figsize=(8, 3.6), layout="constrained")
+    figure = Figure(figsize=(8, 3.6), layout="constrained")
+    axes = figure.subplots(2, 5)
     images = np.log10(rodeo.mean_bandwidths_.reshape(10, 8, 8))
     for digit, panel in enumerate(axes.flat):
         shown = panel.imshow(images[digit], vmin=images.min(), vmax=images.max(), cmap="viridis")
         panel.set(title=str(digit), xticks=[], yticks=[])
     figure.colorbar(shown, ax=axes, label="log10 of the mean bandwidth")
-    save(options, figure, "rodeo_digits.png")
-
-
-def save(options, figure, name):
-    """Write a picture into the folder asked for."""
     options.out.mkdir(parents=True, exist_ok=True)
-    figure.savefig(options.out / name, dpi=110)
+    figure.savefig(options.out / "rodeo_digits.png", dpi=110)
 
 
 EXPERIMENTS = {"example1": example_1, "example2": example_2, "example3": example_3, "anuran": anuran,

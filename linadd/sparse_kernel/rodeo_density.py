@@ -266,15 +266,28 @@ class RodeoDensityClassifier(KernelClassifier):
         log_joint[np.isneginf(log_joint).all(axis=1)] = 0.0
         return softmax(log_joint + np.log(self.class_prior_), axis=1)
 
+    def training_bandwidths(self, class_index):
+        """Bandwidths at the training rows of a class, for that class; a row has no vote if `leave_one_out`.
+
+        Parameters
+        ----------
+        class_index : int
+            Position in `classes_`.
+
+        Returns
+        -------
+        float64 array (n_rows of the class, n_features)
+            In scaled units.
+        """
+        points = self.X_by_class_[class_index]
+        return self._search(points, points, np.arange(len(points)) if self.leave_one_out else None)[0]
+
     @property
     def mean_bandwidths_(self):
         """Mean bandwidths over the training rows of each class, float64 (n_classes, n_features), in scaled units."""
         if self._mean_bandwidths is None:
-            means = []
-            for points in self.X_by_class_:
-                left_out = np.arange(len(points)) if self.leave_one_out else None
-                means.append(self._search(points, points, left_out)[0].mean(axis=0))
-            self._mean_bandwidths = np.array(means)
+            each = [self.training_bandwidths(c).mean(axis=0) for c in range(len(self.classes_))]
+            self._mean_bandwidths = np.array(each)
         return self._mean_bandwidths
 
     @property
