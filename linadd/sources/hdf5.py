@@ -67,11 +67,11 @@ class HDF5Source(Source):
         options.refuse(path, self.kind, "index_base")
         self.path, self.group = path, options.group or "/"
         self.origin = path if options.group is None else f"{path}::{options.group}"
-        weights = "weight" if options.weights is None else options.weights
+        weights = "weight" if options.weights is None else None if options.weights is False else options.weights
         with self._open() as group:
             self.x = self._name(group, options.x, "x")
             self.y = self._name(group, options.y, "y", optional="y")
-            self.weight = self._name(group, weights or None, "weights", optional="weight")
+            self.weight = self._name(group, weights, "weights", optional="weight")
             self._describe(group, group[self.x])
         self.has_labels, self.has_weights = self.y is not None, self.weight is not None
 
@@ -102,7 +102,7 @@ class HDF5Source(Source):
             target = os.path.splitext(self.path)[0] + "_rows.h5"
             command = f"linadd convert {shlex.quote(self.origin)} {shlex.quote(target)}"
             message = f"{self.origin}: dataset {self.x!r} is stored in {layout}, which is slow to read by rows."
-            warnings.warn(f"{message} Rewrite it once: {command}", DataWarning, stacklevel=6)
+            warnings.warn(f"{message} Rewrite it once: {command}", DataWarning, stacklevel=5)
 
     def _is_slow(self, X):
         """Whether rows are scattered, or packed by so many that a training chunk unpacks over four times as many."""

@@ -130,7 +130,7 @@ class NpzSource(Source):
     def __init__(self, path, options):
         options.refuse(path, self.kind, "group", "index_base")
         self.path = self.origin = path
-        self.names = {"x": options.x, "y": options.y, "weights": options.weights or None}
+        self.names = {"x": options.x, "y": options.y, "weights": None if options.weights is False else options.weights}
         self._lock = threading.Lock()
         self._loaded = None
         table = self._table()
