@@ -1,0 +1,86 @@
+"""Additive classifiers f(x) = f_1(x_1) + ... + f_D(x_D) + b on data larger than memory, with a certificate.
+
+The tree, in the order in which data flow; a module imports from those above it only:
+
+    errors.py           LinaddError, DataError (file, row, column), ConfigError, FormatError, the warnings
+    choices.py          the names a user chooses among
+    _jit.py  _simd.py   compiled functions, their cache, vectors of 16 lanes; alone import numba
+    atomic.py           files that appear whole or not at all
+    interrupt.py        Ctrl-C: once stops, twice aborts
+    chunks.py           consecutive rows, read ahead
+    census.py           one pass over the data: ranges, moments, sample, labels, faults
+    losses.py           hinge, squared hinge, logistic: value, derivative, dual step
+    labels.py           counts of the labels, and those that nothing can be trained on
+    metrics.py          accuracy, recall, AUC, log loss of a stream
+    penalty.py          the difference penalty as running sums
+    sources/            one file a format; rows by position; convert.py writes HDF5 that trains fast
+    encoders/           one file a basis: value of a feature -> phi
+    solvers/            one file an algorithm; blocks out of core; the certificate (stopping.py)
+    model_file.py       named arrays and a JSON header in one file
+    options.py          every training option, declared once
+    model.py            the trained classifier: scores, labels, curves, its file
+    sparse_kernel/      five kernel classifiers for small data
+    train.py            wires a source, an encoder, a loss and a solver into a model
+    models.py           load_model: class key of a file -> class
+    estimators.py       AdditiveClassifier, by the conventions of scikit-learn
+    export/             one file a target
+    plots.py            pictures; alone imports matplotlib
+    cli/                the command line, a verb a file
+
+Docstrings cite by these keys:
+
+    Chan1983            Chan, Golub and LeVeque, "Algorithms for computing the sample variance", Am. Statistician 37
+    deBoor1978          de Boor, "A Practical Guide to Splines", Springer
+    Eilers1996          Eilers and Marx, "Flexible smoothing with B-splines and penalties", Statistical Science 11
+    Hsieh2008           Hsieh, Chang, Lin, Keerthi and Sundararajan, "A dual coordinate descent method for large-scale
+                        linear SVM", ICML
+    Jaggi2014           Jaggi et al., "Communication-efficient distributed dual coordinate ascent", NIPS
+    Ma2015              Ma et al., "Adding vs. averaging in distributed primal-dual optimization", ICML
+    Maji2011            Maji, "Linearized additive classifiers", arXiv 1110.0879
+    Maji2012            Maji, "Linearized smooth additive classifiers", ECCV workshops
+    ShalevShwartz2007   Shalev-Shwartz, Singer and Srebro, "Pegasos: primal estimated sub-gradient solver for SVM", ICML
+    Shamir2013          Shamir and Zhang, "Stochastic gradient descent for non-smooth optimization: convergence results
+                        and optimal averaging schemes", ICML
+    Yu2011              Yu, Huang and Lin, "Dual coordinate descent methods for logistic regression and maximum entropy
+                        models", Machine Learning 85
+"""
+
+from importlib import import_module
+
+# Public name -> its module, imported when the name is first asked for. `linadd.train` is the module of that name.
+PUBLIC = {
+    "AdditiveClassifier": "linadd.estimators",
+    "AdditiveModel": "linadd.model",
+    "ConfigError": "linadd.errors",
+    "ConvergenceWarning": "linadd.errors",
+    "DataError": "linadd.errors",
+    "DataWarning": "linadd.errors",
+    "FormatError": "linadd.errors",
+    "LinaddError": "linadd.errors",
+    "Options": "linadd.options",
+    "Progress": "linadd.train",
+    "Source": "linadd.sources",
+    "convert": "linadd.sources.convert",
+    "export_model": "linadd.export",
+    "load_model": "linadd.models",
+    "open_source": "linadd.sources",
+    "plot_curves": "linadd.plots",
+    "take_census": "linadd.census",
+}
+
+__all__ = list(PUBLIC)
+
+
+def __getattr__(name):
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("linadd")
+    if name not in PUBLIC:
+        raise AttributeError(f"module 'linadd' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(PUBLIC[name]), name)
+    return value
+
+
+def __dir__():
+    return sorted({*globals(), *PUBLIC})

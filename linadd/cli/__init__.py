@@ -1,0 +1,88 @@
+"""The command line: one verb a file; here the list of verbs, and `main`."""
+
+import sys
+
+import typer
+
+from linadd.cli.convert import convert
+from linadd.cli.demo import demo
+from linadd.cli.evaluate import evaluate
+from linadd.cli.export import export
+from linadd.cli.inspect import inspect
+from linadd.cli.predict import predict
+from linadd.cli.terminal import DONE, INTERRUPTED, USAGE, Terminal
+from linadd.cli.train import train
+
+__all__ = ["VERBS", "main"]
+
+# In the order of their use.
+VERBS = {
+    "demo": demo,
+    "convert": convert,
+    "train": train,
+    "evaluate": evaluate,
+    "predict": predict,
+    "inspect": inspect,
+    "export": export,
+}
+USAGE_ERROR = typer.BadParameter.__base__  # of the click that typer brings with it, or needs
+
+
+def print_version(is_asked: bool):
+    """Print the version and end."""
+    if is_asked:
+        from importlib.metadata import version
+
+        print(f"linadd {version('linadd')}")
+        raise typer.Exit(DONE)
+
+
+def root(
+    version: bool = typer.Option(False, "--version", is_eager=True, callback=print_version, help="Print the version."),
+):
+    """Additive classifiers on feature files larger than memory, with a certificate of their distance from the optimum.
+
+    Results go to stdout, log and progress to stderr. `linadd VERB --help` tells of a verb.
+    """
+
+
+def build():
+    """The parser."""
+    app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    app.callback()(root)
+    for name, function in VERBS.items():
+        app.command(name)(function)
+    return typer.main.get_command(app)
+
+
+def main(arguments=None):
+    """Run the command line.
+
+    Parameters
+    ----------
+    arguments : list of str, optional
+        By default those of the process.
+
+    Returns
+    -------
+    int
+        Exit status: 0 done, 1 data or run failed, 2 usage, 3 stopped before tolerance, 130 interrupted.
+    """
+    arguments = sys.argv[1:] if arguments is None else list(arguments)
+    try:
+        status = build().main(arguments or ["--help"], prog_name="linadd", standalone_mode=False)
+        return status if arguments else USAGE
+    except USAGE_ERROR as error:
+        context = error.ctx
+        asked = context.command_path if context is not None else "linadd"
+        text = f"{error.format_message().rstrip('.')}. See `{asked} --help`."
+        Terminal(is_json="--json" in arguments).print_error("UsageError", f"{text}{hint(arguments)}")
+        return USAGE
+    except (KeyboardInterrupt, typer.Abort):
+        return INTERRUPTED
+
+
+def hint(arguments):
+    """What to add where the letters of --compat were taken for options."""
+    is_compat = any(argument.startswith("--compat") for argument in arguments)
+    return " Letters of --compat stand after --." if is_compat and "--" not in arguments else ""

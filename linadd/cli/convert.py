@@ -1,0 +1,53 @@
+"""`linadd convert SRC DST.h5`: any source as a native HDF5 file in chunks of whole rows, which trains fast."""
+
+import os
+import time
+from typing import Annotated
+
+import typer
+
+from linadd.atomic import check_writable
+from linadd.cli.arguments import DataFile, IndexBase, Labels, Table, Weights, Where, open_rows, verb
+from linadd.cli.terminal import Result, peak_memory_bytes
+from linadd.errors import ConfigError
+
+__all__ = ["convert"]
+
+SUFFIXES = (".h5", ".hdf5")
+
+
+@verb
+def convert(
+    terminal,
+    source: DataFile,
+    target: Annotated[str, typer.Argument(metavar="DST.h5", help="HDF5 file to write.")],
+    dtype: Annotated[str | None, typer.Option("--dtype", metavar="TYPE", help="Type of X, such as float32.")] = None,
+    codec: Annotated[str, typer.Option("--codec", metavar="lz4|zstd|none", help="Compression of X.")] = "lz4",
+    chunk_rows: Annotated[
+        int | None, typer.Option("--chunk-rows", metavar="N", help="Rows of a chunk; by default at most 1 MB of them.")
+    ] = None,
+    shuffle: Annotated[bool, typer.Option("--shuffle", help="Write the rows in random order.")] = False,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Seed of --shuffle.")] = 0,
+    x: Table = "X",
+    y: Labels = "y",
+    weights: Weights = None,
+    where: Where = None,
+    index_base: IndexBase = "auto",
+):
+    """Rewrite rows as HDF5 for fast training, whole or not at all."""
+    if os.path.splitext(target)[1].lower() not in SUFFIXES:
+        raise ConfigError(f"{target}: convert writes HDF5. Give a name that ends in {' or '.join(SUFFIXES)}.")
+    check_writable(target)
+    from linadd.cli.progress import row_bar  # these load numba
+    from linadd.sources.convert import convert as convert_source
+
+    started = time.monotonic()
+    rows = open_rows(source, where=where, x=x, y_name=y, weights=weights, index_base=index_base)
+    with rows, row_bar(terminal, "rows") as progress:
+        record = convert_source(
+            rows, target, dtype=dtype, codec=codec, chunk_rows=chunk_rows, shuffle=shuffle, seed=seed, progress=progress
+        )  # fmt: skip
+    record |= {"source": source, "seconds": time.monotonic() - started, "peak_memory_bytes": peak_memory_bytes()}
+    size = f"{record['bytes'] / 1e6:,.1f} MB"
+    text = f"{target}: {record['n_rows']:,} rows of {record['n_features']:,} features, {record['dtype']}, {size}"
+    return Result(record, text)

@@ -1,0 +1,104 @@
+"""`linadd evaluate MODEL FILE`: how well a model does on labelled rows."""
+
+import time
+
+from linadd.cli.arguments import (
+    DataFile,
+    IndexBase,
+    Labels,
+    MemoryLimit,
+    ModelFile,
+    Table,
+    Weights,
+    Where,
+    verb,
+)
+from linadd.cli.terminal import Result, peak_memory_bytes
+
+__all__ = ["evaluate"]
+
+SHOWN_CLASSES = 30  # rows of the table for people; the object of --json holds all
+
+
+@verb
+def evaluate(
+    terminal,
+    model: ModelFile,
+    file: DataFile,
+    x: Table = "X",
+    y: Labels = "y",
+    weights: Weights = None,
+    where: Where = None,
+    index_base: IndexBase = "auto",
+    memory_limit: MemoryLimit = "1GB",
+):
+    """Measure a model on labelled rows.
+
+    Accuracy, error, a line for each class, AUC and log loss, and the values outside the training range. The AUC needs
+    every score: it is left out where the scores do not fit --memory-limit.
+    """
+    from linadd.cli.progress import row_bar  # these load numba
+    from linadd.cli.scoring import RangeGuard, load_additive, open_for_model, scored_pieces
+    from linadd.losses import LOSSES
+    from linadd.metrics import Metrics, class_indices, log_probabilities
+
+    started = time.monotonic()
+    trained = load_additive(model)
+    source = open_for_model(
+        file, trained, where=where, x=x, y_name=y, weights=weights, index_base=index_base
+    )  # fmt: skip
+    source.require_labels()
+    has_auc = auc_bytes(source, trained) <= memory_limit
+    if not has_auc:
+        needed = auc_bytes(source, trained) / 1e6
+        terminal.say(f"no AUC: the scores of all rows take {needed:,.0f} MB. Raise --memory-limit to have it.")
+    metrics, guard = Metrics(len(trained.classes), has_auc), RangeGuard(trained)
+    has_probabilities = LOSSES[trained.loss].has_probabilities
+    with row_bar(terminal, "rows") as progress:
+        for chunk, rows, decisions in scored_pieces(source, trained, guard):
+            index = class_indices(chunk.y[rows], trained.classes)
+            weight = None if chunk.weight is None else chunk.weight[rows]
+            metrics.update(index, decisions, log_probabilities(decisions) if has_probabilities else None, weight)
+            progress(chunk.first_row + rows.stop, source.n_rows)
+    record = describe(metrics, trained, guard) | {
+        "model": model,
+        "file": source.origin,
+        "seconds": time.monotonic() - started,
+        "peak_memory_bytes": peak_memory_bytes(),
+    }
+    return Result(record, as_text(record, guard))
+
+
+def auc_bytes(source, model):
+    """Memory that the area under the curve takes: scores, labels, weights, and the sorting of one class."""
+    return source.n_rows * 8 * (model.n_outputs + 2 + 4)
+
+
+def describe(metrics, model, guard):
+    """The figures as JSON values, with precision and rows of each class."""
+    figures = metrics.figures()
+    counts = metrics.confusion.counts
+    given = counts.sum(axis=0)
+    return figures | {
+        "classes": model.classes.tolist(),
+        "support": counts.sum(axis=1).tolist(),
+        "precision": [float(hits / n) if n > 0 else None for hits, n in zip(counts.diagonal(), given, strict=True)],
+        "range": guard.record(),
+    }
+
+
+def as_text(record, guard):
+    """The figures for people."""
+    lines = [f"{record['file']}: {record['n_rows']:,} rows, model {record['model']}"]
+    figures = {"accuracy": "{:.4%}", "error": "{:.4%}", "auc": "{:.6f}", "log_loss": "{:.6f}"}
+    lines += [f"{name} {form.format(record[name])}" for name, form in figures.items() if record[name] is not None]
+    if record["unseen"]:
+        lines.append(f"labels that the model does not know: {record['unseen']:g} rows, counted as errors")
+    lines += ["", f"{'class':<12} {'rows':>10} {'recall':>9} {'precision':>9}"]
+    columns = zip(*(record[name] for name in ("classes", "support", "recall", "precision")), strict=True)
+    for label, rows, recall, precision in list(columns)[:SHOWN_CLASSES]:
+        shares = " ".join(f"{'-' if share is None else f'{share:.2%}':>9}" for share in (recall, precision))
+        lines.append(f"{label!s:<12} {rows:>10,g} {shares}")
+    if len(record["classes"]) > SHOWN_CLASSES:
+        lines.append(f"and {len(record['classes']) - SHOWN_CLASSES} more classes (--json has all)")
+    return "\n".join([*lines, "", guard.text()])

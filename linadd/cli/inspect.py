@@ -1,0 +1,98 @@
+"""`linadd inspect MODEL`: what a model file holds: options, data, history, certificate, curves, sizes."""
+
+import os
+
+from linadd.cli.arguments import ModelFile, verb
+from linadd.cli.terminal import Result
+
+__all__ = ["inspect"]
+
+SHOWN_FEATURES = 10
+SHOWN_EPOCHS = 10
+
+
+@verb
+def inspect(terminal, model: ModelFile):
+    """Show what a model file holds.
+
+    Options, fingerprint of the data, history, certificate, ranges and spans of the curves, sizes.
+    """
+    from linadd.model import AdditiveModel  # these load numba
+    from linadd.model_file import load_model_file, model_digest
+    from linadd.models import load_model
+
+    tensors, header = load_model_file(model)
+    record = {
+        "model": model,
+        "bytes": os.path.getsize(model),
+        "digest": model_digest(tensors, header),
+        "tensors": {name: {"dtype": array.dtype.name, "shape": list(array.shape)} for name, array in tensors.items()},
+        **header,
+    }
+    loaded = load_model(model)
+    if not isinstance(loaded, AdditiveModel):
+        return Result(record, "\n".join(f"{name} {value}" for name, value in record.items() if name != "tensors"))
+    record |= {
+        "n_features": loaded.n_features,
+        "n_basis": loaded.encoder.n_basis,
+        "n_outputs": loaded.n_outputs,
+        "features": features_of(loaded),
+    }
+    return Result(record, as_text(record))
+
+
+def features_of(model):
+    """Name, range and span of each feature's curve, null where it is not clamped; in the order of the columns."""
+    from linadd.plots import curve_spans
+
+    names = model.feature_names or range(1, model.n_features + 1)
+    columns = zip(names, model.encoder.ranges.tolist(), curve_spans(model).tolist(), strict=True)
+    return [
+        {"feature": name, "lower": lower, "upper": upper, "span": span}
+        if span == span
+        else {"feature": name, "lower": None, "upper": None, "span": None}
+        for name, (lower, upper), span in columns
+    ]
+
+
+def as_text(record):
+    """The record for people: the widest curves and the last epochs only."""
+    summary, options, encoder = record["summary"], record["options"], record["encoder"]
+    classes = record["classes"]
+    listed = ", ".join(map(str, classes[:10])) + (f" and {len(classes) - 10} more" if len(classes) > 10 else "")
+    settings = ", ".join(f"{name} {value}" for name, value in encoder["options"].items())
+    data = record["fingerprint"]
+    gap = "no certificate" if summary["gap"] is None else f"relative duality gap {summary['gap']:.2g}"
+    lines = [
+        f"{record['model']}: {record['bytes']:,} bytes, linadd {record['linadd_version']}, digest {record['digest']}",
+        f"classes    {len(classes)}: {listed}",
+        f"features   {record['n_features']:,}, {record['n_basis']} coefficients each, {record['n_outputs']} outputs",
+        f"encoder    {encoder['name']} ({settings})",
+        f"training   loss {record['loss']}, C {options['C']:g}, solver {summary['solver']}, scale {options['scale']}, "
+        f"intercept {options['intercept']}, seed {options['seed']}",
+        f"result     {gap}, objective {summary['objective']}, {summary['passes']} passes, {summary['reads']} reads"
+        f"{'' if summary['converged'] else ', stopped before the tolerance'}",
+        f"data       {summary['n_rows']:,} rows of {data.get('path', 'arrays in memory')}, digest {data['digest']}",
+    ]
+    return "\n".join([*lines, *feature_lines(record["features"]), *history_lines(record["history"])])
+
+
+def feature_lines(features):
+    """The table of the curves with the widest spans."""
+    ranged = sorted((each for each in features if each["span"] is not None), key=lambda each: -each["span"])
+    lines = ["", f"{'widest curves':<32} {'from':>12} {'to':>12} {'span':>10}"] if ranged else []
+    for each in ranged[:SHOWN_FEATURES]:
+        lines.append(f"{each['feature']!s:<32} {each['lower']:>12.6g} {each['upper']:>12.6g} {each['span']:>10.4g}")
+    return lines
+
+
+def history_lines(history):
+    """The table of the last epochs; an estimated gap is marked by ~."""
+    lines = ["", f"{'pass':>4} {'objective':>14} {'gap':>10}"]
+    for record in history[-SHOWN_EPOCHS:]:
+        certified = record["certified_gap"]
+        gap = record["gap"] if certified is None else certified
+        text = "-" if gap is None else f"{'~' if certified is None else ''}{abs(gap):.2g}"
+        objective = "-" if record["objective"] is None else f"{record['objective']:.8g}"
+        lines.append(f"{record['epoch']:>4} {objective:>14} {text:>10}")
+    return lines

@@ -1,0 +1,72 @@
+"""`linadd predict MODEL FILE -o OUT`: labels, scores or probabilities of all rows, in file order, as they stream by."""
+
+import time
+from typing import Annotated
+
+import typer
+
+from linadd.atomic import atomic_path, check_writable
+from linadd.cli.arguments import DataFile, IndexBase, ModelFile, Table, Where, refuse_same_file, verb
+from linadd.cli.terminal import Result, peak_memory_bytes
+from linadd.errors import ConfigError
+
+__all__ = ["predict"]
+
+OUTPUTS = ("label", "decision", "proba")
+
+
+@verb
+def predict(
+    terminal,
+    model: ModelFile,
+    file: DataFile,
+    out: Annotated[str, typer.Option("--out", "-o", metavar="OUT", help="File to write: .csv, .npy or .h5.")],
+    output: Annotated[str, typer.Option("--output", metavar="|".join(OUTPUTS), help="What to write.")] = "label",
+    range_policy: Annotated[
+        str,
+        typer.Option(
+            "--range",
+            metavar="clamp|error|report",
+            help="Values outside the training range: score as its nearer end; refuse; or score and name the features.",
+        ),
+    ] = "clamp",
+    x: Table = "X",
+    where: Where = None,
+    index_base: IndexBase = "auto",
+):
+    """Write labels, scores or probabilities of all rows, in file order."""
+    if output not in OUTPUTS:
+        raise ConfigError(f"--output: {output!r} is not one of {', '.join(OUTPUTS)}.")
+    import numpy as np  # and these load numba, which the parser must not
+
+    from linadd.cli.predictions import PredictionTable, find_writer
+    from linadd.cli.progress import row_bar
+    from linadd.cli.scoring import RangeGuard, load_additive, open_for_model, scored_pieces
+
+    started = time.monotonic()
+    writer = find_writer(out)
+    check_writable(out)
+    trained = load_additive(model)
+    refuse_same_file(out, model)
+    guard = RangeGuard(trained, range_policy)
+    compute = {
+        "label": trained.labels_of,
+        "decision": lambda decisions: decisions[:, 0] if trained.n_outputs == 1 else decisions,
+        "proba": trained.probabilities_of,
+    }[output]
+    compute(np.zeros((1, trained.n_outputs)))  # a loss without probabilities is refused before anything is read
+    source = open_for_model(file, trained, where=where, target=out, x=x, y_name=None, index_base=index_base)
+    with atomic_path(out) as temporary, row_bar(terminal, "rows") as progress:
+        table = PredictionTable.of(output, trained, model)
+        with writer(temporary, table, source.n_rows) as write:
+            for chunk, rows, decisions in scored_pieces(source, trained, guard):
+                write(compute(decisions))
+                progress(chunk.first_row + rows.stop, source.n_rows)
+    record = {"out": out, "output": output, "n_rows": source.n_rows, "columns": table.columns, **table.metadata}
+    record |= {
+        "range": guard.record(),
+        "seconds": time.monotonic() - started,
+        "peak_memory_bytes": peak_memory_bytes(),
+    }
+    text = f"{out}: {output} of {source.n_rows:,} rows of {source.origin}, model {model} ({record['model_digest']})"
+    return Result(record, f"{text}\n{guard.text()}" if range_policy == "report" else text)

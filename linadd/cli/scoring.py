@@ -1,0 +1,147 @@
+"""Scores of a file by a model, in bounded memory: what `evaluate` and `predict` share."""
+
+import numpy as np
+import scipy.sparse
+
+from linadd.cli.arguments import open_rows
+from linadd.errors import ConfigError, DataError
+from linadd.model import AdditiveModel
+from linadd.models import load_model
+
+__all__ = ["RangeGuard", "load_additive", "open_for_model", "scored_pieces"]
+
+PIECE_BYTES = 8 << 20  # of dense rows at a time, where a source counts its chunks in stored entries
+SHOWN_FEATURES = 5
+POLICIES = ("clamp", "error", "report")
+
+
+def load_additive(path):
+    """The additive model of a file; ConfigError for a model of another class."""
+    model = load_model(path)
+    if not isinstance(model, AdditiveModel):
+        raise ConfigError(
+            f"{path}: holds a {type(model).__name__}; this verb takes additive models. Load it by linadd.load_model."
+        )
+    return model
+
+
+def open_for_model(path, model, **options):
+    """The source of a file with the columns of a model; options as in `open_rows`.
+
+    Raises
+    ------
+    DataError
+        Another number of features (libsvm text of fewer is padded), or other names for them.
+    """
+    source = open_rows(path, n_features=model.n_features, **options)
+    if source.feature_names is not None and model.feature_names is not None:
+        pairs = enumerate(zip(source.feature_names, model.feature_names, strict=True), 1)
+        differing = next(((j, here, there) for j, (here, there) in pairs if here != there), None)
+        if differing is not None:
+            j, here, there = differing
+            message = f"is named {here!r}, the model's is {there!r}. Bring the columns into the model's order."
+            raise DataError(message, source=source.origin, column=j)
+    return source
+
+
+def scored_pieces(source, model, guard):
+    """Yield (chunk, rows, decisions) over all rows of a source, in order.
+
+    Parameters
+    ----------
+    source : Source
+        Rows of the model's features.
+    model : AdditiveModel
+        The model.
+    guard : RangeGuard
+        Shown every row.
+
+    Yields
+    ------
+    chunk : Chunk
+        The reader chunk.
+    rows : slice
+        The rows of it that are scored.
+    decisions : float64 array, shape (n_rows, n_outputs)
+        Their scores.
+    """
+    piece_rows = max(1, PIECE_BYTES // (source.n_features * source.dtype.itemsize))
+    for chunk in source.chunks():
+        step = piece_rows if scipy.sparse.issparse(chunk.X) else chunk.n_rows
+        for start in range(0, chunk.n_rows, step):
+            rows = slice(start, min(start + step, chunk.n_rows))
+            X = chunk.X[rows].toarray() if scipy.sparse.issparse(chunk.X) else chunk.dense()
+            try:
+                decisions = model.decision_function(X, chunk.origin)
+            except DataError as error:  # it counts from the first row that it was given
+                row = None if error.row is None else chunk.row_number(start + error.row - 1)
+                raise DataError(error.message, source=error.source, row=row, column=error.column) from None
+            guard.update(X, chunk, start)
+            yield chunk, rows, decisions
+
+
+class RangeGuard:
+    """Counts of the values outside the training range of their feature, which the model clamps to it.
+
+    Parameters
+    ----------
+    model : AdditiveModel
+        Whose ranges hold.
+    policy : {"clamp", "error", "report"}
+        `error`: such a value is a DataError; `report`: name the worst features; `clamp`: only count.
+
+    Attributes
+    ----------
+    n_values : int
+        Values seen.
+    below, above : int64 arrays, shape (n_features,)
+        Values under and over the range.
+    """
+
+    def __init__(self, model, policy="report"):
+        if policy not in POLICIES:
+            raise ConfigError(f"--range: {policy!r} is not one of {', '.join(POLICIES)}.")
+        self.model, self.policy, self.n_values = model, policy, 0
+        self.lower, self.upper = model.encoder.ranges.T
+        self.below, self.above = np.zeros((2, model.n_features), np.int64)
+
+    def update(self, X, chunk, start):
+        """Count rows X, of which the first is row `start` of the chunk."""
+        below, above = self.lower > X, self.upper < X
+        if self.policy == "error" and (below.any() or above.any()):
+            i, j = (int(index[0]) for index in np.nonzero(below | above))
+            raise DataError(
+                f"the value {X[i, j]} is outside the training range {self.lower[j]:g} to {self.upper[j]:g}. "
+                "Use --range clamp to score it as the nearer end.",
+                source=chunk.origin, row=chunk.row_number(start + i), column=self.name(j),
+            )  # fmt: skip
+        self.below += below.sum(axis=0)
+        self.above += above.sum(axis=0)
+        self.n_values += X.size
+
+    def name(self, j):
+        """Feature j as a message names it."""
+        return self.model.feature_names[j] if self.model.feature_names else j + 1
+
+    def record(self):
+        """What was counted, as JSON values: totals, and each feature with values outside, the worst first."""
+        outside = self.below + self.above
+        order = [int(j) for j in np.argsort(-outside, kind="stable") if outside[j]]
+        features = [
+            {"feature": self.name(j), "below": int(self.below[j]), "above": int(self.above[j])} for j in order
+        ]  # fmt: skip
+        return {"n_values": self.n_values, "n_clamped": int(outside.sum()), "features": features}
+
+    def text(self):
+        """The same in one line, the worst few features named."""
+        record = self.record()
+        if not record["n_clamped"]:
+            return "range: all values are within the training range"
+        share = record["n_clamped"] / record["n_values"]
+        shown = record["features"][:SHOWN_FEATURES]
+        worst = ", ".join(f"{each['feature']} ({each['below'] + each['above']:,})" for each in shown)
+        more = len(record["features"]) - len(shown)
+        return (
+            f"range: {record['n_clamped']:,} values ({share:.2%}) outside the training range count as its nearer end; "
+            f"most in {worst}{f' and {more} more features' if more > 0 else ''}"
+        )

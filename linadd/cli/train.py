@@ -1,0 +1,147 @@
+"""`linadd train FILE MODEL`: options and paths are checked, then the file is opened, the model trained and written."""
+
+import inspect
+import os
+from typing import Annotated
+
+import typer
+
+from linadd.atomic import check_writable
+from linadd.cli.arguments import DataFile, IndexBase, Labels, Table, Weights, Where, open_rows, verb
+from linadd.cli.compat import PROGRAMS, compat_options
+from linadd.cli.terminal import DONE, STOPPED_EARLY, Result, peak_memory_bytes
+from linadd.cli.training_options import ConfigFile, check_taken, given_names, training_parameters
+from linadd.errors import ConfigError, DataError, FormatError
+from linadd.interrupt import StopRequest
+from linadd.options import Options
+
+__all__ = ["train"]
+
+ModelTarget = Annotated[str, typer.Argument(metavar="MODEL", help="File to write, by convention *.safetensors.")]
+Letters = Annotated[
+    list[str] | None, typer.Argument(metavar="-- LETTERS", help="Letters of the program that --compat names.")
+]
+Compat = Annotated[
+    str | None,
+    typer.Option(
+        "--compat", metavar="|".join(PROGRAMS), help="That program's objective, defaults, stopping rule and letters."
+    ),
+]
+
+
+def train_model(
+    terminal,
+    context: typer.Context,
+    file: DataFile,
+    model: ModelTarget,
+    letters: Letters = None,
+    x: Table = "X",
+    y: Labels = "y",
+    weights: Weights = None,
+    where: Where = None,
+    index_base: IndexBase = "auto",
+    config: ConfigFile = None,
+    compat: Compat = None,
+    **values,
+):
+    """Train a classifier on a file, to a certified gap.
+
+    Exit status: 0 the stopping rule was met; 3 stopped before (model written, gap stated); 1 data or run failed; 2
+    usage. Ctrl-C once ends the run after the present block and writes the model.
+    """
+    options, is_quiet = read_options(context, letters, compat, values)
+    terminal.is_quiet |= is_quiet
+    check_target(model)
+    with StopRequest(lambda: terminal.say("Stopping after this block; Ctrl-C again aborts.")) as stop:
+        source = open_rows(
+            file, where=where, target=model, x=x, y_name=y, weights=weights, index_base=index_base
+        )  # fmt: skip
+        terminal.say(f"{source.origin}: {source.n_rows:,} rows of {source.n_features:,} features ({source.dtype})")
+        trained = run(terminal, source, options, stop)
+        trained.save(model)
+    return describe(trained, options, model)
+
+
+def read_options(context, letters, compat, values):
+    """(Options, whether the letter -q stands among the letters), all checked."""
+    given = given_names(context) & values.keys()
+    is_quiet = False
+    if compat is not None:
+        values, is_quiet = compat_options(compat, letters or [], {name: values[name] for name in given})
+    elif letters:
+        raise ConfigError(f"{letters[0]}: train takes two files. Letters after -- go with --compat.")
+    options = Options(**values)
+    check_taken(given, options)
+    return options, is_quiet
+
+
+def check_target(path):
+    """Raise DataError unless the model can be written there, over nothing but an earlier model."""
+    check_writable(path)
+    if os.path.exists(path) and os.path.getsize(path) > 0:
+        from linadd.model_file import load_model_file  # numpy
+
+        try:
+            load_model_file(path)
+        except FormatError:
+            message = "exists and is no model of linadd. Give another name, or remove it first."
+            raise DataError(message, source=path) from None
+
+
+def run(terminal, source, options, stop):
+    """Train with progress on the terminal; returns the model."""
+    from linadd.cli.progress import training_progress  # numba
+    from linadd.train import train
+
+    with training_progress(terminal, options, source.n_rows, stop) as progress:
+        return train(source, options, progress)
+
+
+def describe(model, options, path):
+    """The Result of a training run."""
+    summary = model.summary
+    names = ("objective", "dual_objective", "gap", "gaps", "converged", "interrupted", "passes", "reads", "n_rows")
+    record = {name: summary[name] for name in (*names, "n_features")} | {
+        "classes": model.classes.tolist(),
+        "solver": summary["solver"],
+        "seconds": summary["seconds"],
+        "peak_memory_bytes": peak_memory_bytes(),
+        "model": path,
+        "digest": model.digest,
+        "seed": options.seed,
+    }
+    # A solver without a certificate that ran the epochs it was asked for did what was declared.
+    is_done = summary["converged"] or (summary["gap"] is None and not summary["interrupted"])
+    return Result(record, as_text(record, options), DONE if is_done else STOPPED_EARLY)
+
+
+def as_text(record, options):
+    """The record in three lines for people."""
+    n_classes = len(record["classes"])
+    peak = record["peak_memory_bytes"]
+    outcome = "no certificate" if record["gap"] is None else f"relative duality gap {record['gap']:.2g}"
+    if record["interrupted"]:
+        outcome += ", interrupted"
+    elif record["gap"] is not None and options.stop_on == "gap":
+        outcome += f" ({'within' if record['converged'] else 'above'} tol {options.tol:g})"
+    elif options.stop_on == "violation":
+        outcome += f" (violation {'within' if record['converged'] else 'above'} {options.tol:g})"
+    objective = "unknown" if record["objective"] is None else f"{record['objective']:.8g}"
+    memory = "" if peak is None else f", peak memory {peak / 1e6:,.0f} MB"
+    return (
+        f"{record['model']}: {record['n_rows']:,} rows, {record['n_features']:,} features, {n_classes} classes\n"
+        f"objective {objective}, {outcome}\n"
+        f"{record['passes']} passes, {record['reads']} reads, {record['seconds']:.1f} s{memory}"
+    )
+
+
+def with_training_options(function):
+    """The function with the options of `Options` in the place of its `**values`."""
+    parameters = [
+        each for each in inspect.signature(function).parameters.values() if each.kind is not each.VAR_KEYWORD
+    ]
+    function.__signature__ = inspect.Signature([*parameters, *training_parameters()])
+    return function
+
+
+train = verb(with_training_options(train_model))
