@@ -1,7 +1,6 @@
 """load_model: finds the class that a file names, and gives one line for everything that does not fit."""
 
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +8,7 @@ import pytest
 
 from linadd import models
 from linadd.errors import FormatError
-from linadd.model_file import save_model, score_difference
+from linadd.model_file import load_model_file, make_check_rows, save_model, score_difference
 from linadd.models import MODELS, load_model, model_class
 
 KNOWN = ", ".join(MODELS)
@@ -41,17 +40,42 @@ def test_every_entry_is_a_class_that_restores_itself(key):
     assert callable(model_class(key).from_state)
 
 
-def test_a_file_is_restored_by_its_class_alone(tmp_path, monkeypatch):
-    class Toy:
-        @classmethod
-        def from_state(cls, tensors, header):
-            return tensors["coef"].tolist(), header["class"]
+class Toy:
+    """A model class that restores its coefficients, or raises what a test asks for."""
 
-    monkeypatch.setattr(sys.modules[__name__], "Toy", Toy, raising=False)
+    error = None
+
+    @classmethod
+    def from_state(cls, tensors, header):
+        if cls.error is not None:
+            raise cls.error
+        return tensors["coef"].tolist(), header["class"]
+
+
+@pytest.fixture
+def toy_file(tmp_path, monkeypatch):
     monkeypatch.setitem(models.MODELS, "toy", f"{__name__}.Toy")
     path = tmp_path / "m.safetensors"
     save_model(path, {"coef": np.ones(2)}, {"class": "toy"})
-    assert load_model(path) == ([1.0, 1.0], "toy")
+    return path
+
+
+def test_a_file_is_restored_by_its_class_alone(toy_file):
+    assert load_model(toy_file) == ([1.0, 1.0], "toy")
+
+
+def test_what_a_class_trips_over_is_the_fault_of_the_file(toy_file, monkeypatch):
+    for error, text in [
+        (FormatError("tensor 'knots' is missing. Train anew."), "tensor 'knots' is missing. Train anew."),
+        (
+            OverflowError("too large"),
+            "its header or tensors do not fit its class (OverflowError('too large')). Train the model anew.",
+        ),
+    ]:
+        monkeypatch.setattr(Toy, "error", error)
+        with pytest.raises(FormatError) as caught:
+            load_model(toy_file)
+        assert str(caught.value) == f"{toy_file}: {text}"
 
 
 @pytest.mark.parametrize("key", ["forest", None, ["additive"], "linadd.model.AdditiveModel"])
@@ -80,3 +104,48 @@ def test_a_file_that_does_not_fit_its_class_is_never_a_traceback(key, header, tm
         load_model(path)
     text = str(caught.value)
     assert text.startswith(f"{path}: ") and "\n" not in text and text.endswith("Train the model anew.")
+
+
+def leaves(value, setter=None):
+    """(old value, function that replaces it) for everything inside a JSON value."""
+    if setter is not None:
+        yield value, setter
+    if isinstance(value, dict | list):
+        for key in value if isinstance(value, dict) else range(len(value)):
+            yield from leaves(value[key], lambda new, key=key: value.__setitem__(key, new))
+
+
+def edit(tensors, header, rng):
+    """Change one thing that the checksum of a malicious writer would cover."""
+    name = list(tensors)[rng.integers(len(tensors))]
+    kind = rng.integers(4)
+    if kind == 0:
+        del tensors[name]
+    elif kind == 1:
+        tensors[name] = tensors[name][:-1] if rng.integers(2) else tensors[name][..., None]
+    elif kind == 2:
+        bad = rng.choice([-1.0, 0.0, 1e18] if tensors[name].dtype.kind == "i" else [-1, 1e30, np.nan, np.inf])
+        tensors[name].ravel()[rng.integers(tensors[name].size)] = bad
+    else:
+        found = list(leaves(header))
+        new = [None, -1, 10**9, 0.5, "x", [], {}, True][rng.integers(8)]
+        found[rng.integers(len(found))][1](new)
+
+
+@pytest.mark.parametrize("file", [param.id for param in GOLDEN_MODELS])
+def test_edited_content_under_a_valid_checksum_never_crashes(file, tmp_path):
+    rng = np.random.default_rng(0)
+    path = tmp_path / "m.safetensors"
+    rows = make_check_rows(np.tile([-3.0, 3.0], (4, 1)))
+    n_refused = 0
+    for _ in range(60):
+        tensors, header = load_model_file(GOLDEN / file)
+        edit(tensors, header, rng)
+        save_model(path, tensors, header)
+        try:
+            with np.errstate(all="ignore"):
+                load_model(path).decision_function(rows)
+        except FormatError as error:
+            n_refused += 1
+            assert str(error).startswith(f"{path}: ") and "\n" not in str(error)
+    assert n_refused > 30
