@@ -54,7 +54,8 @@ class NpySource(Source):
     def __init__(self, path, options):
         options.refuse(path, self.kind, "group", "x", "index_base")
         self.path = self.origin = path
-        table = load_npy(path, mmap_mode="r")
+        with opening(path):
+            table = np.lib.format.open_memmap(path, mode="r")  # for its header; checks the file's length
         self.dtype = check_table(table.shape, table.dtype, path, "the array")
         self.n_rows, self.n_features = table.shape
         self.stored_dtype, self.offset = table.dtype, table.offset
@@ -167,7 +168,7 @@ class NpzSource(Source):
             return None
         if not isinstance(name, str):
             raise ConfigError(f"{self.path}: {option} is an array; for .npz it must be the name of one in the archive.")
-        with opening(self.path), np.load(self.path, allow_pickle=False) as archive:
+        with opening_archive(self.path) as archive:
             if name in archive.files:
                 return archive[name]
             if option == "y" and name == "y":
@@ -184,7 +185,7 @@ class NpzSource(Source):
 
     def _members(self):
         """Names of all arrays of the archive."""
-        with opening(self.path), np.load(self.path, allow_pickle=False) as archive:
+        with opening_archive(self.path) as archive:
             return archive.files
 
     def _read(self, start, stop):
@@ -225,13 +226,19 @@ def opening(path):
         raise DataError(message, source=path) from error
 
 
-def load_npy(path, **options):
+def load_npy(path):
     """The array in a `.npy` file."""
-    with opening(path):
-        array = np.load(path, allow_pickle=False, **options)
-        if not isinstance(array, np.ndarray):
-            raise ValueError("it is an archive")
-        return array
+    with opening(path), open(path, "rb") as file:
+        return np.lib.format.read_array(file, allow_pickle=False)
+
+
+@contextmanager
+def opening_archive(path):
+    """The open archive; closed also if NumPy, which then leaves its file open, finds it damaged."""
+    with opening(path), open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
+        if not hasattr(archive, "files"):
+            raise ValueError("it is no archive")
+        yield archive
 
 
 def read_into(file, position, target, path):
