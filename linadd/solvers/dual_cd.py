@@ -32,7 +32,7 @@ from linadd.encoders.rows import (
 from linadd.losses import LOGISTIC, conjugate, conjugate_slope, dual_step, loss_value, projected_gradient
 from linadd.solvers.base import SolverResult
 from linadd.solvers.blocks import BlockReader
-from linadd.solvers.merging import fold_shift, merge
+from linadd.solvers.merging import mean_scores, merge, subtract_centre
 from linadd.solvers.stopping import Certifier, relative_gap, squared_norms
 
 
@@ -230,16 +230,19 @@ class DualCD:
             self.parts[...] = self.state.coef
             self.part_terms[...] = self.state.terms
             duals = block.duals[rows]
-        space, states = self.problem.centre.space, map(State, self.parts, self.part_terms)
+        centre, states = self.problem.centre, [*map(State, self.parts, self.part_terms)]
         workers = zip(shares, states, self.visits, self.scratches, strict=True)
         tasks = [
-            (share, block, active, self.basis, space, self.outputs, state, visit, scratch, is_first)
+            (share, block, active, self.basis, centre.space, self.outputs, state, visit, scratch, is_first)
             for share, state, visit, scratch in workers
         ]
         run_threads(sweep, tasks, self.run.n_threads)
+        for state in states:
+            subtract_centre(state.coef, centre.space.mean_update, state.terms[SHIFT])
         if n_partial > 1:
             merge(self.problem, self.outputs, self.state, (self.parts, self.part_terms), block, rows, duals)
-        fold_shift(self.problem, self.state)
+        # From v itself, so that the running sum cannot drift.
+        mean_scores(self.state.coef, centre.mean_code, self.state.terms[MEAN_SCORE])
         self.average += self.state.coef
         self.n_averaged += 1
 

@@ -1,4 +1,4 @@
-"""Partial solutions merged by an exact line search, and the shift of the centre folded into the coefficients.
+"""Partial solutions merged by an exact line search, and the centre folded into the coefficients.
 
 From the same point v0, a0 each partial solution k moved its own rows: dv = sum_k (v_k - v0) and da. Along eta in [0, 1]
 the point (v0 + eta dv, a0 + eta da) is feasible, and
@@ -153,22 +153,24 @@ def merge(problem, outputs, state, parts, block, rows, duals_before):
 
 
 @compiled
-def subtract_centre(coef, mean_update, mean_code, shift, mean_score):
-    """u -= shift * L phibar for each lane, then mean_score = u . phibar in float64."""
+def subtract_centre(coef, mean_update, shift):
+    """u -= shift * L phibar for each lane: v itself."""
     n_groups, n_features, _, lanes = coef.shape
-    mean_score[:] = 0.0
     for group in range(n_groups):
         for j in range(n_features):
-            for i in range(mean_code.shape[1]):
+            for i in range(mean_update.shape[1]):
                 for lane in range(min(lanes, shift.shape[0] - group * lanes)):
-                    o = group * lanes + lane
-                    coef[group, j, i, lane] -= np.float32(shift[o] * mean_update[j, i])
-                    mean_score[o] += np.float64(coef[group, j, i, lane]) * mean_code[j, i]
+                    coef[group, j, i, lane] -= np.float32(shift[group * lanes + lane] * mean_update[j, i])
     shift[:] = 0.0
 
 
-def fold_shift(problem, state):
-    """Make state.coef the centred v itself, and its mean score exact; the float32 sums then never drift far."""
-    centre, terms = problem.centre, state.terms
-    if centre.space.kappa_0 > 0:
-        subtract_centre(state.coef, centre.space.mean_update, centre.mean_code, terms[SHIFT], terms[MEAN_SCORE])
+@compiled
+def mean_scores(coef, mean_code, scores):
+    """scores[o] = v . phibar in float64."""
+    n_groups, n_features, _, lanes = coef.shape
+    scores[:] = 0.0
+    for group in range(n_groups):
+        for j in range(n_features):
+            for i in range(mean_code.shape[1]):
+                for lane in range(min(lanes, scores.shape[0] - group * lanes)):
+                    scores[group * lanes + lane] += np.float64(coef[group, j, i, lane]) * mean_code[j, i]
