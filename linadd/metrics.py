@@ -187,12 +187,26 @@ class LogLoss:
 class AreaUnderCurve:
     """Area under the ROC curve, exact: the share of (positive, negative) pairs in the right order, ties counted half.
 
-    Every score is kept: 8 bytes times (n_outputs + 1) a row, 8 more if rows have weights, and some 75 bytes a row while
-    the area of one output is computed. The caller leaves it out where that is too much.
+    Every score is kept; the caller leaves the area out where `memory_bytes` is too much.
     """
 
     def __init__(self):
         self.parts = []
+
+    @staticmethod
+    def memory_bytes(n_rows, n_outputs):
+        """Most memory that rows take: labels, weights and scores, and sorted copies while one area is computed.
+
+        Parameters
+        ----------
+        n_rows, n_outputs : int
+            Number of rows and of scores of each.
+
+        Returns
+        -------
+        int
+        """
+        return n_rows * 8 * (2 + n_outputs + 10)
 
     def update(self, y_index, decision, weight=None):
         """Add rows.
@@ -272,7 +286,7 @@ class Metrics:
     n_classes : int
         Number of the model's classes.
     with_auc : bool
-        Keep every score for the area under the curve (`AreaUnderCurve` states the memory).
+        Keep every score for the area under the curve (`AreaUnderCurve.memory_bytes`).
     """
 
     def __init__(self, n_classes, with_auc=True):

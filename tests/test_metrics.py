@@ -1,5 +1,6 @@
 """Metrics: equal to scikit-learn's for any cut into chunks, with ties and weights, and None where undefined."""
 
+import tracemalloc
 from itertools import pairwise
 
 import numpy as np
@@ -66,7 +67,7 @@ def test_figures_equal_those_of_scikit_learn(n_classes, is_weighted, seed):
     assert figures["n_rows"] == 300 and figures["unseen"] == 0
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50, deadline=None, derandomize=True)
 @given(
     n_classes=st.integers(2, 4),
     n_rows=st.integers(4, 60),
@@ -115,6 +116,21 @@ def test_area_owns_its_scores():
     before = area.value
     y_index[:], decision[:], weight[:] = 0, 0, 1
     assert area.value == before
+
+
+@pytest.mark.parametrize("n_outputs", [1, 5])
+def test_area_takes_the_memory_that_it_states(n_outputs):
+    rng = np.random.default_rng(12)
+    n_rows = 300_000  # so that what tracemalloc counts of pytest itself does not matter
+    y_index, decision, weight = rng.integers(0, 2, n_rows), rng.standard_normal((n_rows, n_outputs)), rng.random(n_rows)
+    tracemalloc.start()
+    area = AreaUnderCurve()
+    area.update(y_index, decision, weight)
+    assert len(area.per_class) == n_outputs
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    stated = AreaUnderCurve.memory_bytes(n_rows, n_outputs)
+    assert 0.8 * stated < peak < stated
 
 
 def test_log_probabilities_are_those_of_the_logistic_function():

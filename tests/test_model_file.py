@@ -314,7 +314,7 @@ entries = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200, deadline=None, derandomize=True)
 @given(table=st.dictionaries(st.sampled_from(["a", "b", "c"]), entries | json_values, max_size=3), n_bytes=counts)
 def test_a_hostile_table_is_refused_or_tiles_the_bytes(table, n_bytes):
     try:
@@ -326,7 +326,7 @@ def test_a_hostile_table_is_refused_or_tiles_the_bytes(table, n_bytes):
     assert all(len(np.empty(table[n]["shape"], np.uint8)) <= n_bytes or 0 in table[n]["shape"] for n in order if spans)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100, deadline=None, derandomize=True)
 @given(value=json_values)
 def test_any_json_in_place_of_the_table_is_refused(tmp_path_factory, value):
     path = tmp_path_factory.getbasetemp() / "hostile"
