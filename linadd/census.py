@@ -1,21 +1,25 @@
 """The record of one streaming pass over the data: ranges, moments, a sample for quantiles, label counts, and faults.
 
-Moments are sums over fixed groups of 1000 rows, combined in index order, and the sample is the rows with the smallest
-hash of their index: so the record is the same for any chunking of the reader. Non-finite values, missing labels, labels
-that look like a regression target, a single class and zero rows are found here, before any training.
+Moments are sums over fixed groups of 1000 rows, joined along the binary tree of the group indices, and the sample is
+the rows with the smallest hash of their index: so the record is the same for any chunking of the reader, and parts that
+start at a multiple of 1000 rows merge into it. Rows of weight 0 count as rows, and for nothing else. Values that are
+not finite, unusable labels (`labels.py`) and zero rows are found here, before any training.
 """
 
 from dataclasses import dataclass, field
+from functools import reduce
+from typing import NamedTuple
 
 import numpy as np
 
 from linadd._jit import compiled
 from linadd.errors import DataError
+from linadd.labels import Labels
 
 GROUP_ROWS = 1000
 SAMPLE_ROWS = 65_536
 MAX_DISTINCT = 64  # distinct values of a feature are counted exactly up to here
-MAX_REAL_LABELS = 10_000
+N_SLOTS = 128  # of the hash table that counts them: a power of two, half of it stays free
 
 
 def group_slices(first_row, n_rows):
@@ -35,36 +39,119 @@ def group_slices(first_row, n_rows):
         start = stop
 
 
+class Tally(NamedTuple):
+    """What `survey_rows` counts of each feature; the last three belong to the open group of rows."""
+
+    n_bad: np.ndarray  # int64 (n_features,): values that are not finite
+    ranges: np.ndarray  # float64 (2, n_features): least and greatest
+    distinct: np.ndarray  # float64 (n_features, N_SLOTS): hash table of values, NaN where free
+    n_distinct: np.ndarray  # int64 (n_features,); MAX_DISTINCT + 1 says that there are more
+    reference: np.ndarray  # float64 (n_features,): the first weighted row, about which sums do not cancel
+    sums: np.ndarray  # float64 (2, n_features): weighted, of x - reference and of its square
+    weight: np.ndarray  # float64 (1,)
+
+
+def empty_tally(n_features):
+    """A tally of no rows."""
+    return Tally(
+        n_bad=np.zeros(n_features, np.int64),
+        ranges=np.stack([np.full(n_features, np.inf), np.full(n_features, -np.inf)]),
+        distinct=np.full((n_features, N_SLOTS), np.nan),
+        n_distinct=np.zeros(n_features, np.int64),
+        reference=np.zeros(n_features),
+        sums=np.zeros((2, n_features)),
+        weight=np.zeros(1),
+    )
+
+
 @compiled
-def survey_rows(X, weight, ranges, sums, reference, n_bad, first_bad, distinct, n_distinct):
-    """One piece of a group: extremes, weighted sums about `reference`, faults, distinct values, of each feature."""
+def survey_rows(X, weight, tally):
+    """Add one piece of a group, row after row: the sums do not depend on where the pieces were cut."""
+    n_bad, ranges, n_distinct, reference, sums = (
+        tally.n_bad, tally.ranges, tally.n_distinct, tally.reference, tally.sums,
+    )  # fmt: skip
     for i in range(X.shape[0]):
         w = weight[i]
         for j in range(X.shape[1]):
+            n_bad[j] += not np.isfinite(np.float64(X[i, j]))
+        if w == 0.0:
+            continue
+        if tally.weight[0] == 0.0:
+            for j in range(X.shape[1]):
+                reference[j] = X[i, j]
+        tally.weight[0] += w
+        for j in range(X.shape[1]):  # without a branch, so that LLVM turns it into vectors
             x = np.float64(X[i, j])
-            if not np.isfinite(x):
-                if n_bad[j] == 0:
-                    first_bad[j] = i
-                n_bad[j] += 1
-                continue
             ranges[0, j] = min(ranges[0, j], x)
             ranges[1, j] = max(ranges[1, j], x)
             shifted = x - reference[j]
             sums[0, j] += w * shifted
             sums[1, j] += w * shifted * shifted
+        for j in range(X.shape[1]):
             if n_distinct[j] <= MAX_DISTINCT:
-                count_distinct(x, j, distinct, n_distinct)
+                add_distinct(np.float64(X[i, j]), j, tally.distinct, n_distinct)
 
 
 @compiled
-def count_distinct(x, j, distinct, n_distinct):
-    """Add x to the list of feature j unless it is there; n_distinct = MAX_DISTINCT + 1 says that there are more."""
-    for k in range(n_distinct[j]):
-        if distinct[j, k] == x:
+def add_distinct(x, j, slots, n_distinct):
+    """Count x among the distinct values of feature j, unless its row of the hash table holds it."""
+    x += 0.0  # -0 becomes 0
+    bits = np.float64(x).view(np.int64)
+    bits ^= bits >> 32
+    bits ^= bits >> 16
+    bits ^= bits >> 7
+    at = bits & (N_SLOTS - 1)
+    while slots[j, at] != x:
+        if slots[j, at] != slots[j, at]:
+            slots[j, at] = x
+            n_distinct[j] += 1
             return
-    if n_distinct[j] < MAX_DISTINCT:
-        distinct[j, n_distinct[j]] = x
-    n_distinct[j] += 1
+        at = (at + 1) & (N_SLOTS - 1)
+
+
+@compiled
+def unite_distinct(tally, other):
+    """Add the distinct values of another tally."""
+    n_distinct = tally.n_distinct
+    for j in range(n_distinct.shape[0]):
+        if other.n_distinct[j] > MAX_DISTINCT:
+            n_distinct[j] = MAX_DISTINCT + 1
+        for x in other.distinct[j]:
+            if x == x and n_distinct[j] <= MAX_DISTINCT:
+                add_distinct(x, j, tally.distinct, n_distinct)
+
+
+class Moments(NamedTuple):
+    """Weighted moments of 2 ** level groups of rows, or of some at the end."""
+
+    first: int  # index of the first group
+    level: int
+    weight: float
+    mean: np.ndarray
+    scatter: np.ndarray  # sum of w (x - mean)^2
+
+    def join(self, right):
+        """Moments of these groups and the ones right of them [Chan1983]."""
+        if self.weight == 0.0 or right.weight == 0.0:
+            weighted = self if self.weight else right
+            return weighted._replace(first=self.first, level=self.level + 1)
+        weight, delta = self.weight + right.weight, right.mean - self.mean
+        share = right.weight / weight
+        with np.errstate(over="ignore", invalid="ignore"):  # values beyond 1e154: the variance is infinite
+            scatter = self.scatter + right.scatter + delta * delta * (self.weight * share)
+            return Moments(self.first, self.level + 1, weight, self.mean + share * delta, scatter)
+
+
+def push(nodes, node):
+    """Append moments to a list of consecutive ones, and join what makes a full node of the binary tree.
+
+    A node holds 2 ** level groups from a multiple of that number on. Which ones are joined depends on the indices
+    alone: parts of the data give the same bits wherever they were cut, and a list holds at most 2 log2(n) nodes.
+    """
+    nodes.append(node)
+    while len(nodes) > 1 and nodes[-2].level == nodes[-1].level and nodes[-2].first % (2 << nodes[-1].level) == 0:
+        right = nodes.pop()
+        nodes.append(nodes.pop().join(right))
 
 
 def hash_rows(rows, seed):
@@ -77,7 +164,7 @@ def hash_rows(rows, seed):
 
 
 class RowSample:
-    """The `size` rows with the smallest hash of their index, kept as they stream by.
+    """The `size` rows of positive weight with the smallest hash of their index, kept as they stream by.
 
     Parameters
     ----------
@@ -89,74 +176,38 @@ class RowSample:
 
     def __init__(self, size, seed):
         self.size, self.seed = size, seed
-        self.parts, self.bound = [], np.uint64(2**64 - 1)
+        self.parts, self.n_held, self.bound = [], 0, np.uint64(2**64 - 1)
 
     def update(self, X, weight, first_row):
         """Offer rows (n_rows, n_features) with weights, whose first has index `first_row`."""
-        if not self.size:
-            return
-        hashes = hash_rows(np.arange(first_row, first_row + len(X), dtype=np.uint64), self.seed)
-        keep = np.flatnonzero(hashes <= self.bound)
-        self.parts.append((hashes[keep], X[keep], weight[keep]))
-        if sum(len(part[0]) for part in self.parts) > 2 * self.size:
+        if self.size:
+            hashes = hash_rows(np.arange(first_row, first_row + len(X), dtype=np.uint64), self.seed)
+            keep = np.flatnonzero((hashes <= self.bound) & (weight > 0))
+            self.add([(hashes[keep], X[keep], weight[keep])])
+
+    def add(self, parts):
+        """Keep (hashes, X, weight) of some rows, and drop the greatest hashes when there are twice too many."""
+        for part in parts:
+            if len(part[0]):
+                self.parts.append(part)
+                self.n_held += len(part[0])
+        if self.n_held > 2 * self.size:
             self.shrink()
 
     def shrink(self):
         """Keep the smallest hashes only, sorted."""
-        if not self.parts:
-            return
         hashes, X, weight = (np.concatenate(columns) for columns in zip(*self.parts, strict=True))
         order = np.argsort(hashes)[: self.size]
-        self.parts = [(hashes[order], X[order], weight[order])]
+        self.parts, self.n_held = [(hashes[order], X[order], weight[order])], len(order)
         if len(order) == self.size:
             self.bound = hashes[order[-1]]
 
     def finish(self):
-        """(X, weight) of the sample."""
+        """(X, weight) of the sample, in the order of the hashes."""
+        if not self.parts:
+            return np.zeros((0, 0)), np.zeros(0)
         self.shrink()
-        return self.parts[0][1:] if self.parts else (np.zeros((0, 0)), np.zeros(0))
-
-
-class Labels:
-    """Counts of each label, and whether the rows come sorted by it."""
-
-    def __init__(self):
-        self.counts, self.last, self.n_changes = {}, None, 0
-
-    def update(self, y, origin, first_row):
-        """Count labels (n_rows,); raise DataError on a missing label or on what looks like a regression target."""
-        if np.issubdtype(y.dtype, np.floating) and not np.isfinite(y).all():
-            i = int(np.argmax(~np.isfinite(y)))
-            raise DataError(
-                f"the label is {y[i]}. Drop the row or give it a label.", source=origin, row=first_row + i + 1
-            )
-        values, counts = np.unique(y, return_counts=True)
-        for value, count in zip(values.tolist(), counts.tolist(), strict=True):
-            self.counts[value] = self.counts.get(value, 0) + count
-        self.n_changes += int(np.count_nonzero(y[1:] != y[:-1]))
-        self.n_changes += self.last is not None and y[0] != self.last
-        self.last = y[-1]
-        if len(self.counts) > MAX_REAL_LABELS and any(v != int(v) for v in self.counts if isinstance(v, float)):
-            raise DataError(
-                f"the labels have more than {MAX_REAL_LABELS} distinct non-integral values, such as {values[0]}: this "
-                "looks like a regression target. linadd trains classifiers; name the label column by --y.",
-                source=origin,
-            )
-
-    def finish(self, origin):
-        """(classes sorted, counts, is_sorted); integral floats become integers; DataError on a single class."""
-        classes = sorted(self.counts)
-        if len(classes) < 2:
-            raise DataError(
-                f"all rows have the one label {classes[0]!r}. A classifier needs two classes; name the label column "
-                "by --y.",
-                source=origin,
-            )
-        counts = np.array([self.counts[value] for value in classes])
-        classes = np.array(classes)
-        if np.issubdtype(classes.dtype, np.floating) and (classes == np.rint(classes)).all():
-            classes = classes.astype(np.int64)
-        return classes, counts, self.n_changes == len(classes) - 1
+        return self.parts[0][1:]
 
 
 @dataclass
@@ -172,15 +223,16 @@ class Census:
     weight_sum : float
         Sum of the sample weights.
     minimum, maximum, mean, variance : float64 arrays, shape (n_features,)
-        Of each feature, in its own units; mean and variance weighted.
+        Of each feature, in its own units, over the rows of positive weight; mean and variance weighted. The variance
+        is infinite where squares pass the range of float64.
     n_distinct : int64 array, shape (n_features,)
         Distinct values; MAX_DISTINCT + 1 stands for more than MAX_DISTINCT.
     classes, class_counts : arrays, shape (n_classes,), or None
-        Sorted labels and their rows; None for data without labels.
+        Sorted labels and their rows, those of weight 0 included; None for data without labels.
     is_label_sorted : bool
         Every class is one run of rows.
     sample, sample_weight : arrays, shapes (n, n_features) and (n,)
-        Rows with the smallest hashes, in the dtype of the data; empty where none was asked for.
+        Rows of positive weight with the smallest hashes, in the dtype of the data; empty where none was asked for.
     feature_names : list of str, or None
         Names for messages.
     """
@@ -203,11 +255,11 @@ class Census:
 
     def column_name(self, j):
         """Feature j as a message names it: its name, or its number from 1."""
-        return self.feature_names[j] if self.feature_names else j + 1
+        return column_name(self.feature_names, int(j))
 
 
 class CensusTaker:
-    """A census in the making: `update` with consecutive chunks, then `finish`.
+    """A census in the making: `update` with consecutive chunks, `merge` with what follows, then `finish`.
 
     Parameters
     ----------
@@ -225,98 +277,126 @@ class CensusTaker:
 
     def __init__(self, origin, n_features, sample_rows=0, seed=0, feature_names=None):
         self.origin, self.feature_names, self.n_features = origin, feature_names, n_features
-        self.n_rows = 0
-        self.ranges = np.stack([np.full(n_features, np.inf), np.full(n_features, -np.inf)])
-        self.weight, self.mean, self.scatter = 0.0, np.zeros(n_features), np.zeros(n_features)
-        self.group_weight, self.group_sums, self.reference = 0.0, np.zeros((2, n_features)), None
-        self.distinct = np.zeros((n_features, MAX_DISTINCT))
-        self.n_distinct = np.zeros(n_features, np.int64)
-        self.sample, self.labels, self.has_labels = RowSample(sample_rows, seed), Labels(), False
+        self.first_row, self.n_rows, self.fault = None, 0, None
+        self.tally, self.nodes = empty_tally(n_features), []
+        self.sample, self.labels = RowSample(sample_rows, seed), Labels()
+
+    @property
+    def next_row(self):
+        """Index of the row that must come next; None before the first."""
+        return None if self.first_row is None else self.first_row + self.n_rows
 
     def update(self, chunk):
         """Add a chunk, the next rows in order.
 
+        Values that are not finite are counted, and raise when the census is finished.
+
+        Parameters
+        ----------
+        chunk : Chunk
+            As sources deliver it: weights finite and not negative.
+
         Raises
         ------
         DataError
-            On NaN or infinity (first row and column, and how many there are in the chunk), on a missing label, on a
-            weight that is negative or not finite.
+            On a missing label, or labels that are none; see Labels.
         """
-        X, weight = chunk.dense(), check_weights(chunk)
+        X, weight = chunk.dense(), chunk.weights()
+        self.first_row = chunk.first_row if self.first_row is None else self.first_row
         for start, stop, closes in group_slices(chunk.first_row, len(X)):
-            self.survey(X[start:stop], weight[start:stop], chunk, start)
+            survey_rows(X[start:stop], weight[start:stop], self.tally)
+            if self.fault is None and self.tally.n_bad.any():
+                self.fault = first_fault(X[start:stop], chunk, start, self.feature_names)
             if closes:
-                self.close_group()
+                self.close_group((chunk.first_row + start) // GROUP_ROWS)
         self.sample.update(X, weight, chunk.first_row)
         if chunk.y is not None:
-            self.has_labels = True
-            self.labels.update(chunk.y, chunk.origin, chunk.first_row)
+            self.labels.update(chunk, weight)
         self.n_rows += len(X)
 
-    def survey(self, X, weight, chunk, offset):
-        """Add one piece of a group."""
-        if self.reference is None:  # sums about a row of the group itself do not cancel
-            self.reference = np.nan_to_num(X[0].astype(np.float64), posinf=0.0, neginf=0.0)
-        n_bad, first_bad = np.zeros(self.n_features, np.int64), np.zeros(self.n_features, np.int64)
-        survey_rows(
-            X, weight, self.ranges, self.group_sums, self.reference, n_bad, first_bad, self.distinct, self.n_distinct
-        )
-        self.group_weight += weight.sum()
-        if n_bad.any():
-            bad = np.flatnonzero(n_bad)
-            j = bad[np.argmin(first_bad[bad])]
-            row = chunk.first_row + offset + first_bad[j]
-            more = f", one of {n_bad.sum()} such values nearby" if n_bad.sum() > 1 else ""
-            name = self.feature_names[j] if self.feature_names else int(j) + 1
-            raise DataError(
-                f"the value is {X[first_bad[j], j]}{more}. linadd needs finite numbers: fill or drop these rows.",
-                source=chunk.origin, row=int(row) + 1, column=name,
-            )  # fmt: skip
+    def close_group(self, index):
+        """Push the moments of the open group, the one of that index, to the others."""
+        sums, weight = self.tally.sums, float(self.tally.weight[0])
+        with np.errstate(over="ignore", invalid="ignore"):  # as in Moments.join
+            shift = sums[0] / max(weight, np.finfo(np.float64).tiny)
+            scatter = np.maximum(sums[1] - weight * shift**2, 0.0)
+            push(self.nodes, Moments(index, 0, weight, self.tally.reference + shift, scatter))
+        sums[...] = 0
+        self.tally.weight[0] = 0
 
-    def close_group(self):
-        """Combine the open group with the rest, by the pairwise update of means and scatters [Chan1983]."""
-        if self.reference is not None and self.group_weight > 0:
-            w, total = self.group_weight, self.weight + self.group_weight
-            group_mean = self.group_sums[0] / w
-            scatter = np.maximum(self.group_sums[1] - w * group_mean**2, 0.0)
-            delta = group_mean + self.reference - self.mean
-            self.mean += delta * (w / total)
-            self.scatter += scatter + delta**2 * (self.weight * w / total)
-            self.weight = total
-        self.group_weight, self.reference = 0.0, None
-        self.group_sums[...] = 0
+    def merge(self, other):
+        """Add the census of the rows that follow this one's.
+
+        Parameters
+        ----------
+        other : CensusTaker
+            Of the same source and options, not finished; its first row is the next one here, and a multiple of
+            GROUP_ROWS. It is of no use afterwards.
+
+        Raises
+        ------
+        ValueError
+            Where the rows do not follow, or start within a group.
+        """
+        if other.first_row != self.next_row or other.first_row % GROUP_ROWS:
+            raise ValueError(f"rows from {other.first_row} on do not follow {self.next_row} in groups of {GROUP_ROWS}")
+        mine, theirs = self.tally, other.tally
+        unite_distinct(mine, theirs)
+        ranges = [np.minimum(mine.ranges[0], theirs.ranges[0]), np.maximum(mine.ranges[1], theirs.ranges[1])]
+        self.tally = theirs._replace(
+            n_bad=mine.n_bad + theirs.n_bad, ranges=np.stack(ranges), distinct=mine.distinct, n_distinct=mine.n_distinct
+        )  # what is left is the other's open group; there is none here
+        for node in other.nodes:
+            push(self.nodes, node)
+        self.fault = self.fault or other.fault
+        self.sample.add(other.sample.parts)
+        self.labels.merge(other.labels, self.origin)
+        self.n_rows += other.n_rows
 
     def finish(self):
-        """The finished record; raise DataError on zero rows, all-zero weights or a single class."""
-        self.close_group()
+        """The finished record.
+
+        Raises
+        ------
+        DataError
+            On zero rows; NaN or infinity, with the first row and column and how many there are; all-zero weights; a
+            single class, or one without weight.
+        """
         if self.n_rows == 0:
             raise DataError("there are no rows.", source=self.origin)
-        if self.weight == 0:
+        if self.fault is not None:
+            value, source, row, column = self.fault
+            n_bad = self.tally.n_bad.sum()
+            more = f", the first of {n_bad} that are not finite" if n_bad > 1 else ""
+            raise DataError(
+                f"the value is {value}{more}. linadd needs finite numbers: fill or drop these rows.",
+                source=source, row=row, column=column,
+            )  # fmt: skip
+        if self.next_row % GROUP_ROWS:
+            self.close_group(self.next_row // GROUP_ROWS)
+        moments = reduce(Moments.join, self.nodes)
+        if moments.weight == 0:
             raise DataError("all sample weights are zero.", source=self.origin)
+        variance = np.nan_to_num(moments.scatter / moments.weight, nan=np.inf, posinf=np.inf)
         sample, sample_weight = self.sample.finish()
         census = Census(
-            self.origin, self.n_rows, self.n_features, self.weight, *self.ranges, self.mean,
-            self.scatter / self.weight, self.n_distinct, sample=sample, sample_weight=sample_weight,
-            feature_names=self.feature_names,
+            self.origin, self.n_rows, self.n_features, moments.weight, *self.tally.ranges, moments.mean, variance,
+            self.tally.n_distinct, sample=sample, sample_weight=sample_weight, feature_names=self.feature_names,
         )  # fmt: skip
-        if self.has_labels:
+        if self.labels.counts:
             census.classes, census.class_counts, census.is_label_sorted = self.labels.finish(self.origin)
         return census
 
 
-def check_weights(chunk):
-    """Weights of a chunk as float64 (n_rows,), ones where it has none; DataError on a negative or non-finite one."""
-    if chunk.weight is None:
-        return np.ones(chunk.n_rows)
-    weight = np.asarray(chunk.weight, np.float64)
-    bad = ~(np.isfinite(weight) & (weight >= 0))
-    if bad.any():
-        i = int(np.argmax(bad))
-        raise DataError(
-            f"the sample weight is {weight[i]}. Weights must be finite and not negative.",
-            source=chunk.origin, row=chunk.first_row + i + 1,
-        )  # fmt: skip
-    return weight
+def first_fault(X, chunk, start, feature_names):
+    """(value, source, row, column) of the first value that is not finite in X, the rows of a chunk from `start` on."""
+    i, j = np.argwhere(~np.isfinite(X))[0]
+    return X[i, j], chunk.origin, chunk.row_number(int(start + i)), column_name(feature_names, int(j))
+
+
+def column_name(feature_names, j):
+    """Feature j (from 0) as a message names it: its name, or its number from 1."""
+    return feature_names[j] if feature_names else j + 1
 
 
 def take_census(source, sample_rows=SAMPLE_ROWS, seed=0, on_chunk=None):

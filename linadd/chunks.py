@@ -53,6 +53,10 @@ class Chunk:
         X = self.X.toarray() if scipy.sparse.issparse(self.X) else self.X
         return np.require(X, requirements="CW")
 
+    def weights(self):
+        """Sample weights, float64 (n_rows,): ones where the chunk has none."""
+        return np.ones(self.n_rows) if self.weight is None else self.weight
+
 
 def prefetch(reads, depth=1):
     """Yield the results of `reads` in order, while a background thread makes the next `depth` of them.
