@@ -96,7 +96,7 @@ class LibsvmSource(Source):
             if fault:
                 raise DataError(fault, source=self.origin, row=parser.n_lines)
             own = slice(-n_rows % MARK_ROWS, parser.n_rows, MARK_ROWS)
-            marks.append((parser.starts[own] + offset, parser.lines[own], parser.indptr[:-1][own] + n_entries))
+            marks.append((parser.starts[own] + offset, parser.lines[own].copy(), parser.indptr[:-1][own] + n_entries))
             n_rows, n_entries = n_rows + parser.n_rows, n_entries + parser.n_entries
         if n_rows == 0:
             raise DataError("has no rows. Nothing can be learned from it.", source=self.origin)

@@ -144,7 +144,7 @@ def parse_numbers(text, starts, values):
     left = np.empty(len(starts), np.int64)
     for k in left[: parse_decimals(text, starts, values, left)].tolist():
         try:
-            values[k] = float(token_at(text, starts[k]).rpartition(b":")[2])
+            values[k] = float(text[starts[k] : token_end(text, starts[k])].tobytes())
         except ValueError:
             return k
     return None
@@ -152,12 +152,18 @@ def parse_numbers(text, starts, values):
 
 def token_at(text, position):
     """Bytes of the token that holds a position."""
-    start = stop = int(position)
+    start = int(position)
     while start > 0 and not ends_token(text[start - 1]):
         start -= 1
+    return text[start : token_end(text, position)].tobytes()
+
+
+def token_end(text, position):
+    """Where the token that holds a position ends."""
+    stop = int(position)
     while not ends_token(text[stop]):
         stop += 1
-    return text[start:stop].tobytes()
+    return stop
 
 
 @compiled
