@@ -16,7 +16,7 @@ import h5py
 import numpy as np
 
 from linadd.atomic import atomic_path, check_writable
-from linadd.errors import DataError, LinaddError
+from linadd.errors import ConfigError, DataError, LinaddError
 
 __all__ = [
     "Grid",
@@ -262,8 +262,8 @@ def write_groups(target, groups, compute, names):
     """Write images and their features as groups of a native HDF5 file, whole or not at all, a chunk at a time.
 
     X is stored plain in chunks of about 1 MB: any HDF5 program reads it, at 4 GB/s from memory. lz4 through hdf5plugin
-    halved that rate to save 11 % (pedestrians) or 56 % (digits, whose margins are black) of the size, bitshuffle before
-    lz4 saved 11 and 24 %, and zstd read at 0.3 GB/s; who needs the space has `linadd convert --codec lz4`.
+    halved that rate to save 11 % (pedestrians) or 56 % (digits, whose margins are black) of the size; bitshuffle before
+    lz4 saved 11 and 24 %, and before zstd 12 and 41 % at 0.3 GB/s.
 
     Parameters
     ----------
@@ -301,7 +301,7 @@ def write_groups(target, groups, compute, names):
 
 
 def check_official(source, name, found, official):
-    """Refuse images that are not those of the published data set.
+    """Refuse data that are not those published.
 
     Parameters
     ----------
@@ -309,7 +309,7 @@ def check_official(source, name, found, official):
         Where they were read from.
     name : str
         The part of the data set.
-    found, official : tuple (n_images, checksum of their content)
+    found, official : tuple (n_rows, checksum of their content)
         As read, and as published.
 
     Raises
@@ -317,11 +317,11 @@ def check_official(source, name, found, official):
     DataError
         Number or checksum differ.
     """
-    for what, value, published in zip(("images", "checksum"), found, official, strict=True):
+    for what, value, published in zip(("rows", "checksum"), found, official, strict=True):
         if value != published:
             raise DataError(
                 f"{name}, {what}: {value} where the official set has {published}. Fetch the data again, or use "
-                "--unchecked to take other images of this size.",
+                "--unchecked to take other data of this form.",
                 source=source,
             )
 
@@ -337,7 +337,7 @@ def argument_parser(documentation):
     parser = argparse.ArgumentParser(description=documentation, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("source", metavar="SRC", type=Path)
     parser.add_argument("target", metavar="DST.h5", type=Path)
-    parser.add_argument("--unchecked", action="store_true", help="accept other images than the official ones")
+    parser.add_argument("--unchecked", action="store_true", help="accept other data than the official ones")
     return parser
 
 
@@ -356,12 +356,12 @@ def run(prepare, source, target, **options):
     Returns
     -------
     int
-        0, or 1 after one line on stderr if the data are bad.
+        0; after one line on stderr, 1 for bad data or 2 for a bad option.
     """
     try:
         check_writable(target)
         print(prepare(source, target, **options))
     except LinaddError as error:
         print(error, file=sys.stderr)
-        return 1
+        return 2 if isinstance(error, ConfigError) else 1
     return 0

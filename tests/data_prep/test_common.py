@@ -7,7 +7,7 @@ import h5py
 import numpy as np
 import pytest
 
-from linadd.errors import DataError
+from linadd.errors import ConfigError, DataError
 
 
 def test_a_grid_drops_incomplete_blocks_evenly_and_then_shifts():
@@ -179,9 +179,9 @@ def test_messages_of_an_archive(tmp_path):
 
 def test_other_images_than_the_official_ones_are_refused():
     common.check_official("f", "train", (5, "abc"), (5, "abc"))
-    remedy = "Fetch the data again, or use --unchecked to take other images of this size."
+    remedy = "Fetch the data again, or use --unchecked to take other data of this form."
     for found, what in [
-        ((4, "abc"), "images: 4 where the official set has 5"),
+        ((4, "abc"), "rows: 4 where the official set has 5"),
         ((5, "abd"), "checksum: abd where the official set has abc"),
     ]:
         with pytest.raises(DataError) as error:
@@ -194,12 +194,14 @@ def test_run_prints_the_summary_or_one_line(tmp_path, capsys):
     assert common.run(lambda source, target, extra: f"{source} {extra}", "a", target, extra=1) == 0
     assert capsys.readouterr() == ("a 1\n", "")
 
-    def fail(source, target):
-        raise DataError("is bad.", source=source)
+    def fail(source, target, error):
+        raise error
 
-    assert common.run(fail, "a", target) == 1
+    assert common.run(fail, "a", target, error=DataError("is bad.", source="a")) == 1
     assert capsys.readouterr() == ("", "a: is bad.\n")
-    assert common.run(fail, "a", tmp_path / "no" / "out.h5") == 1
+    assert common.run(fail, "a", target, error=ConfigError("x: cannot be.")) == 2
+    assert capsys.readouterr() == ("", "x: cannot be.\n")
+    assert common.run(fail, "a", tmp_path / "no" / "out.h5", error=None) == 1
     assert capsys.readouterr().err == (
         f"{tmp_path}/no/out.h5: the folder '{tmp_path}/no' does not exist. Create it first.\n"
     )

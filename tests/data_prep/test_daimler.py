@@ -183,8 +183,8 @@ def test_bad_folders_are_one_line_and_leave_no_file(tmp_path, parts, capsys):
         return capsys.readouterr().err.removeprefix(f"{folder}")
 
     assert refused() == (
-        ": train, images: 15 where the official set has 29400. Fetch the data again, or use --unchecked to take other "
-        "images of this size.\n"
+        ": train, rows: 15 where the official set has 29400. Fetch the data again, or use --unchecked to take other "
+        "data of this form.\n"
     )
     other = folder / "T2/non-ped_examples/img_00004.pgm"
     other.write_bytes(pgm(np.zeros((18, 36), np.uint8)))

@@ -179,8 +179,8 @@ def test_bad_sources_are_one_line_and_leave_no_file(tmp_path, parts, capsys):
         write_idx(tmp_path / f"{prefix}-images-idx3-ubyte", pixels)
         write_idx(tmp_path / f"{prefix}-labels-idx1-ubyte", y)
     assert refused() == (
-        "train, images: 5 where the official set has 60000. Fetch the data again, or use --unchecked to take other "
-        "images of this size.\n"
+        "train, rows: 5 where the official set has 60000. Fetch the data again, or use --unchecked to take other "
+        "data of this form.\n"
     )
     write_idx(tmp_path / "train-images-idx3-ubyte", parts["train"][0][:, 1:])
     assert refused("--unchecked") == (
