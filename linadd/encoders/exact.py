@@ -47,8 +47,9 @@ def decide_row(index, values, coef, decisions):
     else:
         for j in range(n_features):
             for m in range(n_local):
+                place, value = coef[j, index[j] + m], values[m, j]
                 for o in range(n_outputs):
-                    decisions[o] += values[m, j] * coef[j, index[j] + m, o]
+                    decisions[o] += value * place[o]
 
 
 @compiled
@@ -66,12 +67,13 @@ def certify_rows(X, axes, basis, coef, signed_duals, decisions, sums, index, val
     for i in range(X.shape[0]):
         encode_row(X, i, axes, basis, index, values)
         decide_row(index, values, coef, decisions[i])
-        for o in range(signed_duals.shape[1]):
-            dual = np.float64(signed_duals[i, o])
-            if dual != 0.0:
-                for j in range(n_features):
-                    for m in range(n_local):
-                        sums[j, index[j] + m, o] += dual * values[m, j]
+        duals = signed_duals[i]
+        if duals.any():
+            for j in range(n_features):
+                for m in range(n_local):
+                    place, value = sums[j, index[j] + m], values[m, j]
+                    for o in range(duals.shape[0]):
+                        place[o] += duals[o] * value
 
 
 @compiled
