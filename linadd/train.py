@@ -274,10 +274,15 @@ def warn_of_convergence(model, options):
     if summary["converged"] or summary["gap"] is None:
         return
     worst = int(np.argmax(summary["gaps"]))
-    where = f" (output {model.classes[worst]!r})" if model.n_outputs > 1 else ""
+    where = f" (output {model.classes.tolist()[worst]!r})" if model.n_outputs > 1 else ""
+    gap = f"a relative duality gap of {summary['gap']:.2g}{where}"
+    if options.stop_on == "violation":
+        reached = f"a violation above tol={options.tol:g}, and {gap}"
+    else:
+        reached = f"{gap}, above tol={options.tol:g}"
     warnings.warn(
-        f"stopped after {summary['passes']} passes at a relative duality gap of {summary['gap']:.2g}{where}, above "
-        f"tol={options.tol:g}. Raise max_epochs, lower C={options.C:g}, or accept the gap by a larger tol.",
+        f"stopped after {summary['passes']} passes at {reached}. Raise max_epochs, lower C={options.C:g}, or accept it "
+        "by a larger tol.",
         ConvergenceWarning,
         stacklevel=3,
     )

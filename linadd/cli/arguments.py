@@ -21,6 +21,8 @@ __all__ = [
     "Weights",
     "Where",
     "open_rows",
+    "parse_integer",
+    "parse_number",
     "parse_size",
     "parse_where",
     "refuse_same_file",
@@ -41,6 +43,22 @@ def parse_size(value):
         raise typer.BadParameter(f"{value!r} is not a size. Write it as 200MB, 1.5GiB or a number of bytes.")
     number, unit = match.groups()
     return int(float(number) * UNITS[(unit or "").lower()])
+
+
+def parse_integer(value):
+    """An int from its text."""
+    try:
+        return int(value)
+    except ValueError:
+        raise typer.BadParameter(f"{value!r} is not an integer.") from None
+
+
+def parse_number(value):
+    """A float from its text."""
+    try:
+        return float(value)
+    except ValueError:
+        raise typer.BadParameter(f"{value!r} is not a number.") from None
 
 
 def parse_where(conditions):

@@ -61,8 +61,8 @@ def compat_options(program, letters, given):
     for name, value in given.items():
         if name in implied and implied[name] != value:
             raise ConfigError(
-                f"{option_flag(name)}: {value} contradicts --compat {program}, whose rules and letters make it "
-                f"{implied[name]}. Leave out one of them."
+                f"{option_flag(name)}: {value!r} contradicts --compat {program}, whose rules and letters make it "
+                f"{implied[name]!r}. Leave out one of them."
             )
     return {"max_epochs": MAX_EPOCHS, **defaults, **given, **implied}, is_quiet
 
@@ -104,7 +104,7 @@ def choice(values, letter, choices, default):
     """What the value of a letter stands for."""
     value = values.get(letter, default)
     if value not in choices:
-        raise ConfigError(f"-{letter}: {value!r} is not among what linadd has of it: {', '.join(choices)}.")
+        raise ConfigError(f"-{letter}: {value!r} is not one of {', '.join(sorted(choices))}.")
     return choices[value]
 
 

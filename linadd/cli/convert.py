@@ -2,13 +2,13 @@
 
 import os
 import time
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from linadd.atomic import check_writable
-from linadd.cli.arguments import DataFile, IndexBase, Labels, Table, Weights, Where, open_rows, verb
-from linadd.cli.terminal import Result, peak_memory_bytes
+from linadd.cli.arguments import DataFile, IndexBase, Labels, Table, Weights, Where, open_rows, parse_integer, verb
+from linadd.cli.terminal import Result, format_bytes, peak_memory_bytes
 from linadd.errors import ConfigError
 
 __all__ = ["convert"]
@@ -24,10 +24,13 @@ def convert(
     dtype: Annotated[str | None, typer.Option("--dtype", metavar="TYPE", help="Type of X, such as float32.")] = None,
     codec: Annotated[str, typer.Option("--codec", metavar="lz4|zstd|none", help="Compression of X.")] = "lz4",
     chunk_rows: Annotated[
-        int | None, typer.Option("--chunk-rows", metavar="N", help="Rows of a chunk; by default at most 1 MB of them.")
+        Any,
+        typer.Option(
+            "--chunk-rows", metavar="N", parser=parse_integer, help="Rows of a chunk; by default at most 1 MB of them."
+        ),
     ] = None,
     shuffle: Annotated[bool, typer.Option("--shuffle", help="Write the rows in random order.")] = False,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Seed of --shuffle.")] = 0,
+    seed: Annotated[Any, typer.Option("--seed", metavar="N", parser=parse_integer, help="Seed of --shuffle.")] = 0,
     x: Table = "X",
     y: Labels = "y",
     weights: Weights = None,
@@ -48,6 +51,6 @@ def convert(
             rows, target, dtype=dtype, codec=codec, chunk_rows=chunk_rows, shuffle=shuffle, seed=seed, progress=progress
         )  # fmt: skip
     record |= {"source": source, "seconds": time.monotonic() - started, "peak_memory_bytes": peak_memory_bytes()}
-    size = f"{record['bytes'] / 1e6:,.1f} MB"
-    text = f"{target}: {record['n_rows']:,} rows of {record['n_features']:,} features, {record['dtype']}, {size}"
+    shape = f"{record['n_rows']:,} rows of {record['n_features']:,} features"
+    text = f"{target}: {shape}, {record['dtype']}, {format_bytes(record['bytes'])}"
     return Result(record, text)

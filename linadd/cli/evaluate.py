@@ -13,7 +13,8 @@ from linadd.cli.arguments import (
     Where,
     verb,
 )
-from linadd.cli.terminal import Result, peak_memory_bytes
+from linadd.cli.terminal import Result, format_bytes, peak_memory_bytes
+from linadd.errors import DataError
 
 __all__ = ["evaluate"]
 
@@ -40,23 +41,23 @@ def evaluate(
     from linadd.cli.progress import row_bar  # these load numba
     from linadd.cli.scoring import RangeGuard, load_additive, open_for_model, scored_pieces
     from linadd.losses import LOSSES
-    from linadd.metrics import Metrics, class_indices, log_probabilities
+    from linadd.metrics import Metrics, log_probabilities
 
     started = time.monotonic()
     trained = load_additive(model)
     source = open_for_model(
-        file, trained, where=where, x=x, y_name=y, weights=weights, index_base=index_base
+        file, trained, model, where=where, x=x, y_name=y, weights=weights, index_base=index_base
     )  # fmt: skip
     source.require_labels()
     has_auc = auc_bytes(source, trained) <= memory_limit
     if not has_auc:
-        needed = auc_bytes(source, trained) / 1e6
-        terminal.say(f"no AUC: the scores of all rows take {needed:,.0f} MB. Raise --memory-limit to have it.")
+        needed = format_bytes(auc_bytes(source, trained))
+        terminal.say(f"no AUC: the scores of all rows take {needed}. Raise --memory-limit to have it.")
     metrics, guard = Metrics(len(trained.classes), has_auc), RangeGuard(trained)
     has_probabilities = LOSSES[trained.loss].has_probabilities
     with row_bar(terminal, "rows") as progress:
         for chunk, rows, decisions in scored_pieces(source, trained, guard):
-            index = class_indices(chunk.y[rows], trained.classes)
+            index = indices_of(chunk, rows, trained.classes)
             weight = None if chunk.weight is None else chunk.weight[rows]
             metrics.update(index, decisions, log_probabilities(decisions) if has_probabilities else None, weight)
             progress(chunk.first_row + rows.stop, source.n_rows)
@@ -67,6 +68,16 @@ def evaluate(
         "peak_memory_bytes": peak_memory_bytes(),
     }
     return Result(record, as_text(record, guard))
+
+
+def indices_of(chunk, rows, classes):
+    """Place of the labels of a chunk's rows among the classes; DataError names the file."""
+    from linadd.metrics import class_indices  # numpy
+
+    try:
+        return class_indices(chunk.y[rows], classes)
+    except DataError as error:
+        raise DataError(error.message, source=chunk.origin) from None
 
 
 def auc_bytes(source, model):

@@ -3,7 +3,7 @@
 import os
 
 from linadd.cli.arguments import ModelFile, verb
-from linadd.cli.terminal import Result
+from linadd.cli.terminal import Result, format_bytes, gap_of
 
 __all__ = ["inspect"]
 
@@ -62,16 +62,18 @@ def as_text(record):
     listed = ", ".join(map(str, classes[:10])) + (f" and {len(classes) - 10} more" if len(classes) > 10 else "")
     settings = ", ".join(f"{name} {value}" for name, value in encoder["options"].items())
     data = record["fingerprint"]
-    gap = "no certificate" if summary["gap"] is None else f"relative duality gap {summary['gap']:.2g}"
+    result = ["no certificate" if summary["gap"] is None else f"relative duality gap {summary['gap']:.2g}"]
+    result += [f"{name} {summary[name]}" for name in ("objective", "passes", "reads") if summary.get(name) is not None]
+    result += [] if summary["converged"] else ["stopped before the tolerance"]
+    size = format_bytes(record["bytes"])
     lines = [
-        f"{record['model']}: {record['bytes']:,} bytes, linadd {record['linadd_version']}, digest {record['digest']}",
+        f"{record['model']}: {size}, linadd {record['linadd_version']}, digest {record['digest']}",
         f"classes    {len(classes)}: {listed}",
         f"features   {record['n_features']:,}, {record['n_basis']} coefficients each, {record['n_outputs']} outputs",
         f"encoder    {encoder['name']} ({settings})",
         f"training   loss {record['loss']}, C {options['C']:g}, solver {summary['solver']}, scale {options['scale']}, "
         f"intercept {options['intercept']}, seed {options['seed']}",
-        f"result     {gap}, objective {summary['objective']}, {summary['passes']} passes, {summary['reads']} reads"
-        f"{'' if summary['converged'] else ', stopped before the tolerance'}",
+        f"result     {', '.join(result)}",
         f"data       {summary['n_rows']:,} rows of {data.get('path', 'arrays in memory')}, digest {data['digest']}",
     ]
     return "\n".join([*lines, *feature_lines(record["features"]), *history_lines(record["history"])])
@@ -88,11 +90,9 @@ def feature_lines(features):
 
 def history_lines(history):
     """The table of the last epochs; an estimated gap is marked by ~."""
-    lines = ["", f"{'pass':>4} {'objective':>14} {'gap':>10}"]
+    lines = ["", f"{'pass':>4} {'objective':>14} {'gap':>10}"] if history else []
     for record in history[-SHOWN_EPOCHS:]:
-        certified = record["certified_gap"]
-        gap = record["gap"] if certified is None else certified
-        text = "-" if gap is None else f"{'~' if certified is None else ''}{abs(gap):.2g}"
-        objective = "-" if record["objective"] is None else f"{record['objective']:.8g}"
-        lines.append(f"{record['epoch']:>4} {objective:>14} {text:>10}")
+        gap, is_estimated = gap_of(record)
+        text = "-" if gap is None else f"{'~' if is_estimated else ''}{gap:.2g}"
+        lines.append(f"{record['epoch']:>4} {record['objective']:>14.8g} {text:>10}")
     return lines

@@ -55,7 +55,7 @@ def predict(
         "proba": trained.probabilities_of,
     }[output]
     compute(np.zeros((1, trained.n_outputs)))  # a loss without probabilities is refused before anything is read
-    source = open_for_model(file, trained, where=where, target=out, x=x, y_name=None, index_base=index_base)
+    source = open_for_model(file, trained, model, where=where, target=out, x=x, y_name=None, index_base=index_base)
     with atomic_path(out) as temporary, row_bar(terminal, "rows") as progress:
         table = PredictionTable.of(output, trained, model)
         with writer(temporary, table, source.n_rows) as write:

@@ -5,7 +5,7 @@ import math
 import sys
 import time
 
-from linadd.cli.terminal import peak_memory_bytes
+from linadd.cli.terminal import format_bytes, gap_of, peak_memory_bytes
 from linadd.train import Progress
 
 __all__ = ["LiveProgress", "TrainingProgress", "row_bar", "training_progress"]
@@ -35,7 +35,7 @@ class TrainingProgress(Progress):
     def __init__(self, terminal, options, n_rows, stop):
         self.terminal, self.options, self.n_rows, self.stop = terminal, options, n_rows, stop
         self.started = self.last = time.monotonic()
-        self.gaps = []
+        self.distances = []  # from the stopping rule, an epoch each
 
     def __enter__(self):
         return self
@@ -59,27 +59,29 @@ class TrainingProgress(Progress):
         """The figures of an epoch in one line; an estimated gap is marked by ~."""
         now = time.monotonic()
         seconds, self.last = max(now - self.last, 1e-9), now
-        gap = gap_of(record)
-        self.gaps.append(gap)
+        gap, is_estimated = gap_of(record)
+        distance = record["violation"] if self.options.stop_on == "violation" else gap
+        self.distances.append(distance)
         parts = [f"pass {record['epoch']}", f"objective {record['objective']:.6g}"]
         if gap is not None:
-            mark = "" if record["certified_gap"] is not None else "~"
-            parts.append(f"gap {mark}{gap:.2g}")
+            parts.append(f"gap {'~' if is_estimated else ''}{gap:.2g}")
+        if distance is not gap:
+            parts.append(f"violation {distance:.2g}")
         left = self.seconds_left(seconds)
-        if left is not None:
+        if left is not None and left >= 1:
             parts.append(f"about {format_seconds(left)} left")
         parts += [f"{self.n_rows / seconds:,.0f} rows/s", format_memory()]
         return ", ".join(parts)
 
     def seconds_left(self, seconds):
-        """Time to `tol`, if the gap goes on falling as it did, at most to `max_epochs`; None before that is known."""
-        n_left = self.options.max_epochs - len(self.gaps)
-        known = [gap for gap in self.gaps if gap]
+        """Time to `tol` if the distance goes on falling as it did, at most to `max_epochs`; None before it is known."""
+        n_left = self.options.max_epochs - len(self.distances)
+        known = [distance for distance in self.distances if distance]
         if len(known) >= 2:
             to_tol = math.log(max(known[-1] / self.options.tol, 1.0))
             rate = math.log(known[0] / known[-1]) / (len(known) - 1)
             n_left = min(n_left, math.ceil(to_tol / rate)) if rate > 0 else n_left
-        elif self.gaps[-1] is not None:
+        elif self.distances[-1] is not None:
             return None
         return n_left * seconds
 
@@ -109,17 +111,11 @@ class LiveProgress(TrainingProgress):
     def epoch(self, record):
         """Move the bar by the gap on a logarithmic scale, or by passes where there is none."""
         text = self.describe(record)
-        share = len(self.gaps) / self.options.max_epochs
-        known = [gap for gap in self.gaps if gap]
+        share = len(self.distances) / self.options.max_epochs
+        known = [distance for distance in self.distances if distance]
         if len(known) >= 2 and known[0] > self.options.tol:
             share = math.log(known[0] / known[-1]) / math.log(known[0] / self.options.tol)
         self.bar.update(self.task, completed=min(max(share, 0.0), 1.0), total=1.0, description=text)
-
-
-def gap_of(record):
-    """The certified gap of an epoch, else the estimated one; None where the solver has none."""
-    gap = record["certified_gap"] if record["certified_gap"] is not None else record["gap"]
-    return None if gap is None else abs(gap)
 
 
 def format_seconds(seconds):
@@ -132,7 +128,7 @@ def format_seconds(seconds):
 def format_memory():
     """Peak memory so far, as 210 MB."""
     peak = peak_memory_bytes()
-    return "memory unknown" if peak is None else f"{peak / 1e6:,.0f} MB"
+    return "memory unknown" if peak is None else format_bytes(peak)
 
 
 @contextlib.contextmanager

@@ -25,15 +25,31 @@ def load_additive(path):
     return model
 
 
-def open_for_model(path, model, **options):
-    """The source of a file with the columns of a model; options as in `open_rows`.
+def open_for_model(path, model, model_path, **options):
+    """The source of a file with the columns of a model.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+    model : AdditiveModel
+        The model.
+    model_path : str
+        Its file, for messages.
+    **options
+        Of `open_rows`.
 
     Raises
     ------
     DataError
         Another number of features (libsvm text of fewer is padded), or other names for them.
     """
-    source = open_rows(path, n_features=model.n_features, **options)
+    source = open_rows(path, **options)
+    if source.is_sparse and source.n_features < model.n_features:
+        source = open_rows(path, n_features=model.n_features, **options)
+    if source.n_features != model.n_features:
+        message = f"has {source.n_features} features, the model {model_path} has {model.n_features}."
+        raise DataError(f"{message} Give data of the same columns.", source=source.origin)
     if source.feature_names is not None and model.feature_names is not None:
         pairs = enumerate(zip(source.feature_names, model.feature_names, strict=True), 1)
         differing = next(((j, here, there) for j, (here, there) in pairs if here != there), None)
@@ -143,5 +159,5 @@ class RangeGuard:
         more = len(record["features"]) - len(shown)
         return (
             f"range: {record['n_clamped']:,} values ({share:.2%}) outside the training range count as its nearer end; "
-            f"most in {worst}{f' and {more} more features' if more > 0 else ''}"
+            f"by feature: {worst}{f' and {more} more' if more > 0 else ''}"
         )

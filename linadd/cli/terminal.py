@@ -15,7 +15,18 @@ from dataclasses import dataclass, field
 
 from linadd.errors import ConfigError, ConvergenceWarning, DataWarning, LinaddError
 
-__all__ = ["DONE", "FAILED", "INTERRUPTED", "STOPPED_EARLY", "USAGE", "Result", "Terminal", "peak_memory_bytes"]
+__all__ = [
+    "DONE",
+    "FAILED",
+    "INTERRUPTED",
+    "STOPPED_EARLY",
+    "USAGE",
+    "Result",
+    "Terminal",
+    "format_bytes",
+    "gap_of",
+    "peak_memory_bytes",
+]
 
 DONE, FAILED, USAGE, STOPPED_EARLY, INTERRUPTED = 0, 1, 2, 3, 130
 TRACEBACK_VARIABLE = "LINADD_TRACEBACK"
@@ -146,6 +157,21 @@ class Terminal:
 def one_line(text):
     """The text with every run of white space as one space."""
     return " ".join(str(text).split())
+
+
+def gap_of(record):
+    """(gap, whether it is an estimate) of a record of the history; (None, True) where the solver has none."""
+    if record["certified_gap"] is not None:
+        return record["certified_gap"], False
+    return None if record["gap"] is None else abs(record["gap"]), True
+
+
+def format_bytes(n_bytes):
+    """A size as 12 kB, 210 MB or 3.1 GB."""
+    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if n_bytes >= size:
+            return f"{n_bytes / size:.3g} {unit}"
+    return f"{n_bytes} bytes"
 
 
 def peak_memory_bytes():

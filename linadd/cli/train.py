@@ -9,7 +9,7 @@ import typer
 from linadd.atomic import check_writable
 from linadd.cli.arguments import DataFile, IndexBase, Labels, Table, Weights, Where, open_rows, verb
 from linadd.cli.compat import PROGRAMS, compat_options
-from linadd.cli.terminal import DONE, STOPPED_EARLY, Result, peak_memory_bytes
+from linadd.cli.terminal import DONE, STOPPED_EARLY, Result, format_bytes, peak_memory_bytes
 from linadd.cli.training_options import ConfigFile, check_taken, given_names, training_parameters
 from linadd.errors import ConfigError, DataError, FormatError
 from linadd.interrupt import StopRequest
@@ -117,8 +117,7 @@ def describe(model, options, path):
 
 def as_text(record, options):
     """The record in three lines for people."""
-    n_classes = len(record["classes"])
-    peak = record["peak_memory_bytes"]
+    passes = f"{record['passes']} pass{'' if record['passes'] == 1 else 'es'}"
     outcome = "no certificate" if record["gap"] is None else f"relative duality gap {record['gap']:.2g}"
     if record["interrupted"]:
         outcome += ", interrupted"
@@ -126,20 +125,20 @@ def as_text(record, options):
         outcome += f" ({'within' if record['converged'] else 'above'} tol {options.tol:g})"
     elif options.stop_on == "violation":
         outcome += f" (violation {'within' if record['converged'] else 'above'} {options.tol:g})"
-    objective = "unknown" if record["objective"] is None else f"{record['objective']:.8g}"
-    memory = "" if peak is None else f", peak memory {peak / 1e6:,.0f} MB"
+    objective = "" if record["objective"] is None else f"objective {record['objective']:.8g}, "
+    peak = record["peak_memory_bytes"]
+    memory = "" if peak is None else f", peak memory {format_bytes(peak)}"
+    shape = f"{record['n_rows']:,} rows, {record['n_features']:,} features, {len(record['classes'])} classes"
     return (
-        f"{record['model']}: {record['n_rows']:,} rows, {record['n_features']:,} features, {n_classes} classes\n"
-        f"objective {objective}, {outcome}\n"
-        f"{record['passes']} passes, {record['reads']} reads, {record['seconds']:.1f} s{memory}"
+        f"{record['model']}: {shape}\n"
+        f"{objective}{outcome}\n"
+        f"{passes}, {record['reads']} reads, {record['seconds']:.1f} s{memory}"
     )
 
 
 def with_training_options(function):
     """The function with the options of `Options` in the place of its `**values`."""
-    parameters = [
-        each for each in inspect.signature(function).parameters.values() if each.kind is not each.VAR_KEYWORD
-    ]
+    parameters = [each for each in inspect.signature(function).parameters.values() if each.kind is not each.VAR_KEYWORD]
     function.__signature__ = inspect.Signature([*parameters, *training_parameters()])
     return function
 

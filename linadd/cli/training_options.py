@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from linadd.choices import ENCODERS, SOLVERS
-from linadd.cli.arguments import parse_size
+from linadd.cli.arguments import parse_integer, parse_number, parse_size
 from linadd.errors import ConfigError
 from linadd.options import Options
 
@@ -60,7 +60,7 @@ PARSERS = {
     "memory_limit": ("SIZE", parse_size),
     "partial_solutions": ("auto|N", parse_partial_solutions),
 }
-METAVARS = {int: "N", float: "NUMBER", str: "NAME"}
+KINDS = {int: ("N", parse_integer), float: ("NUMBER", parse_number)}
 
 
 def option_flag(name):
@@ -76,13 +76,13 @@ def training_parameters():
 def parameter_of(entry):
     """A typer parameter from a field of Options."""
     rule, flag, kind, default, extra = entry.metadata, option_flag(entry.name), entry.type, entry.default, {}
-    if entry.name in PARSERS:
-        extra["metavar"], extra["parser"] = PARSERS[entry.name]
-        kind = Any
-    elif kind is bool:
+    if kind is bool:
         flag = f"{flag}/--no-{flag.removeprefix('--')}"
-    else:
-        extra["metavar"] = "|".join(map(str, rule["choices"])) if rule["choices"] else METAVARS[kind]
+    elif kind is not str:
+        extra["metavar"], extra["parser"] = PARSERS.get(entry.name) or KINDS[kind]
+        kind = Any
+    if rule["choices"]:
+        extra["metavar"] = "|".join(map(str, rule["choices"]))
     if entry.name == "memory_limit":
         default = f"{default // 10**9}GB"
     text = f"{rule['help'][0].upper()}{rule['help'][1:]}."
