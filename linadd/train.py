@@ -271,7 +271,7 @@ def warn_of_data(census, encoder):
 def warn_of_convergence(model, options):
     """Say how far from the optimum the solver stopped, and what to change."""
     summary = model.summary
-    if summary["converged"] or summary["gap"] is None:
+    if summary["converged"] or summary["interrupted"] or summary["gap"] is None:
         return
     worst = int(np.argmax(summary["gaps"]))
     where = f" (output {model.classes.tolist()[worst]!r})" if model.n_outputs > 1 else ""
