@@ -126,6 +126,11 @@ def test_cross_validated_c0_is_small_for_digits_and_large_for_example_1():
     assert RodeoDensityClassifier(c0="cv", random_state=0).fit(*example_1(np.random.default_rng(1), 150)).c0_ >= 0.7
 
 
+def test_ties_in_cross_validation_go_to_the_larger_c0():
+    X, y = np.repeat([[0.0], [1.0]], 20, axis=0), np.repeat([0, 1], 20)
+    assert RodeoDensityClassifier(c0="cv", random_state=0).fit(X, y).c0_ == max(rodeo_density.C0_GRID)
+
+
 def test_cross_validation_takes_rare_classes():
     X, y = np.random.default_rng(0).random((12, 2)), np.array([0] * 11 + [1])
     assert RodeoDensityClassifier(c0="cv", random_state=0).fit(X, y).c0_ in rodeo_density.C0_GRID
