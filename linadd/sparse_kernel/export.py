@@ -1,0 +1,204 @@
+"""Plain tables of an Import Vector Machine or a sparse Gaussian process, for code without linadd: npz, JSON, ONNX.
+
+    format, format_version       "linadd-kernel", 1
+    estimator                    "import-vector-machine" or "sparse-gp"
+    classes (n_classes,)         labels, sorted
+    offset, factor (n_features,) a row is first scaled, x = (x - offset) * factor, then clipped to [0, 1] if `clip`
+    clip                         bool
+    link                         "logistic", "softmax", "softmax-reference" (a last class of score 0) or "probit"
+    outputs                      one record an output (of a class; of classes[1] where there are two classes):
+      kernel                     as `Kernel.description()`
+      basis (d, n_features)      scaled basis rows;  k = K(x, basis)
+      coef (d,), intercept       score = k . coef + intercept
+      half (d, d), noise         probit only: z = score / sqrt(noise + K(x, x) - |half k|^2)
+    check_rows, check_scores, check_proba    rows with the model's scores and probabilities
+
+Probabilities are 1/(1 + exp(-score)) of classes[1]; softmax of the scores; Phi(z) of classes[1], or for more classes
+Phi(z_c) / sum_c Phi(z_c). Decisions are the scores, with z in their place for probit with more than two classes.
+"""
+
+import json
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.special import expit, softmax
+
+from linadd.atomic import atomic_path
+from linadd.errors import ConfigError, LinaddError
+from linadd.model_file import make_check_rows
+from linadd.sparse_kernel.base import Scaling, one_versus_rest_proba
+from linadd.sparse_kernel.kernels import kernel_from_description
+from linadd.sparse_kernel.onnx_graph import write_onnx
+from linadd.sparse_kernel.probit import log_phi, phi
+
+__all__ = ["export_kernel_model", "kernel_tables", "score_tables"]
+
+# Sums are taken in another order, and the variance through an explicit inverse factor.
+TOLERANCE = 1e-9
+
+
+def kernel_tables(model):
+    """The tables above as nested dicts of arrays and plain values.
+
+    Parameters
+    ----------
+    model : ImportVectorMachine or SparseGPClassifier
+        Fitted.
+
+    Raises
+    ------
+    ConfigError
+        On another class of model.
+    """
+    if model.model_class == "import-vector-machine":
+        outputs, link = import_vector_outputs(model)
+    elif model.model_class == "sparse-gp":
+        outputs, link = [probit_output(part) for part in model.models_], "probit"
+    else:
+        raise ConfigError(f"export: a {model.model_class} model has no tables. Export an import-vector-machine or a "
+                          "sparse-gp model.")
+    rows = make_check_rows(model.ranges_)
+    return {"format": "linadd-kernel", "format_version": 1, "estimator": model.model_class, "classes": model.classes_,
+            "offset": model.scaling_.offset, "factor": model.scaling_.factor, "clip": bool(model.scaling_.clip),
+            "link": link, "outputs": outputs, "check_rows": rows, "check_scores": model.decision_function(rows),
+            "check_proba": model.predict_proba(rows)}
+
+
+def import_vector_outputs(model):
+    """One record an output, which share kernel and basis; and the link."""
+    basis, n_outputs = model.scaling_(model.import_vectors_), len(model.intercept_)
+    outputs = [{"kernel": model.kernel_.description(), "basis": basis, "coef": model.coef_[:, c],
+                "intercept": float(model.intercept_[c])} for c in range(n_outputs)]
+    if len(model.classes_) == 2:
+        return outputs, "logistic"
+    return outputs, "softmax" if n_outputs == len(model.classes_) else "softmax-reference"
+
+
+def probit_output(part):
+    """The record of one SparseGPModel."""
+    half = solve_triangular(part.L, np.diag(np.sqrt(part.precision)), lower=True)
+    return {"kernel": part.kernel.description(), "basis": part.basis, "coef": half.T @ (half @ part.site_mean),
+            "intercept": part.bias, "half": half, "noise": 1.0 / part.slope**2}
+
+
+def score_tables(tables, X):
+    """Scores and probabilities from the tables alone, as `decision_function` and `predict_proba` of the model.
+
+    Parameters
+    ----------
+    tables : dict
+        From `kernel_tables` or a file.
+    X : float64 array (n_rows, n_features)
+
+    Returns
+    -------
+    scores : float64 array (n_rows,) or (n_rows, n_classes)
+    proba : float64 array (n_rows, n_classes)
+    """
+    rows = Scaling(np.asarray(tables["offset"]), np.asarray(tables["factor"]), tables["clip"])(X)
+    scores, z = [], []
+    for output in tables["outputs"]:
+        kernel = kernel_from_description(output["kernel"])
+        K = kernel(rows, np.asarray(output["basis"]))
+        scores.append(K @ output["coef"] + output["intercept"])
+        if tables["link"] == "probit":
+            variance = kernel.diag(rows) - np.sum((K @ np.asarray(output["half"]).T) ** 2, axis=1)
+            z.append(scores[-1] / np.sqrt(output["noise"] + np.maximum(variance, 0.0)))
+    F = np.column_stack(scores)
+    if tables["link"] == "probit":
+        if len(z) == 1:
+            return F[:, 0], np.column_stack([phi(-z[0]), phi(z[0])])
+        return np.column_stack(z), one_versus_rest_proba(log_phi(np.column_stack(z)))
+    if tables["link"] == "logistic":
+        return F[:, 0], np.hstack([expit(-F), expit(F)])
+    if tables["link"] == "softmax-reference":
+        F = np.hstack([F, np.zeros((len(F), 1))])
+    return F, softmax(F, axis=1)
+
+
+def export_kernel_model(model, path):
+    """Write the tables of a model as `*.npz`, `*.json` or `*.onnx`, checked against the model, whole or not at all.
+
+    Parameters
+    ----------
+    model : ImportVectorMachine or SparseGPClassifier
+        Fitted.
+    path : path-like
+        Its suffix says which.
+
+    Raises
+    ------
+    ConfigError
+        Another suffix or class of model, or a kernel that ONNX cannot hold.
+    LinaddError
+        The export does not give the model's scores and probabilities on the check rows; nothing is written.
+    """
+    suffix = "." + str(path).rpartition(".")[2].lower()
+    if suffix not in WRITERS:
+        raise ConfigError(f"{path}: exports of kernel models end in {', '.join(WRITERS)}. Give the name one of them.")
+    tables = kernel_tables(model)
+    write, score, tolerance = WRITERS[suffix]
+    with atomic_path(path) as temporary:
+        write(tables, temporary)
+        found = score(temporary, tables["check_rows"])
+        for got, name in zip(found, ("check_scores", "check_proba"), strict=True):
+            difference = float(np.max(np.abs(got - tables[name])) / max(np.max(np.abs(tables[name])), 1e-300))
+            if not difference <= tolerance:
+                raise LinaddError(f"{path}: not written: {name} of the export differ from the model's by "
+                                  f"{difference:.1e} (allowed {tolerance:.0e}). Report this model.")
+
+
+def write_json(tables, path):
+    """The tables as one JSON object."""
+    path.write_text(json.dumps(tables, default=lambda value: value.tolist()))
+
+
+def read_json(path):
+    """The tables of a JSON export."""
+    return json.loads(path.read_text())
+
+
+def write_npz(tables, path):
+    """Arrays under their names, those of output c as `outputs.c.name`; the rest as JSON text in `header`."""
+    arrays, header = split_arrays(tables)
+    np.savez(path, header=np.array(json.dumps(header)), **arrays)
+
+
+def split_arrays(tables):
+    """(arrays by dotted name, everything else)."""
+    arrays = {name: value for name, value in tables.items() if isinstance(value, np.ndarray)}
+    header = {name: value for name, value in tables.items() if name not in arrays and name != "outputs"}
+    header["outputs"] = []
+    for c, output in enumerate(tables["outputs"]):
+        own = {name: value for name, value in output.items() if isinstance(value, np.ndarray)}
+        arrays |= {f"outputs.{c}.{name}": value for name, value in own.items()}
+        header["outputs"].append({name: value for name, value in output.items() if name not in own})
+    return arrays, header
+
+
+def read_npz(path):
+    """The tables of an npz export."""
+    with np.load(path, allow_pickle=False) as file:
+        tables = json.loads(str(file["header"]))
+        for name in file.files:
+            if name.startswith("outputs."):
+                _, c, part = name.split(".")
+                tables["outputs"][int(c)][part] = file[name]
+            elif name != "header":
+                tables[name] = file[name]
+    return tables
+
+
+def score_onnx(path, X):
+    """Scores and probabilities by onnxruntime."""
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    return session.run(["scores", "probabilities"], {"X": X})
+
+
+WRITERS = {
+    ".npz": (write_npz, lambda path, X: score_tables(read_npz(path), X), TOLERANCE),
+    ".json": (write_json, lambda path, X: score_tables(read_json(path), X), TOLERANCE),
+    ".onnx": (write_onnx, score_onnx, TOLERANCE),
+}

@@ -1,0 +1,92 @@
+"""Exports of kernel models: every format gives the model's scores and probabilities, from the file alone."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+from scipy.special import erfcx
+
+from linadd.errors import ConfigError, LinaddError
+from linadd.sparse_kernel import export
+from linadd.sparse_kernel.export import export_kernel_model, kernel_tables, read_npz, score_onnx, score_tables
+from linadd.sparse_kernel.import_vector_machine import ImportVectorMachine
+from linadd.sparse_kernel.kernels import ChiSquared, Intersection, Linear, Polynomial
+from linadd.sparse_kernel.lspc import LeastSquaresProbabilisticClassifier
+from linadd.sparse_kernel.onnx_graph import tail_polynomial
+from linadd.sparse_kernel.sparse_gp import SparseGPClassifier
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(60, 3))
+LABELS = {2: np.where(X[:, 0] > 0, "b", "a"), 3: RNG.integers(3, size=60)}
+NEW = 2 * RNG.normal(size=(20, 3))
+GP = {"n_basis": 6, "max_outer_iter": 1, "random_state": 0}
+MODELS = {
+    "ivm": (ImportVectorMachine(fit_intercept=True), 2),
+    "ivm ard": (ImportVectorMachine("ard"), 2),
+    "ivm softmax": (ImportVectorMachine(Polynomial(0.1) * Linear(0.5, 0.5)), 3),
+    "ivm baseline": (ImportVectorMachine(Intersection(), scale="minmax", multi_class="baseline"), 3),
+    "gp": (SparseGPClassifier(probit_slope=2.0, **GP), 2),
+    "gp sum": (SparseGPClassifier(Polynomial(0.1) + Linear(), **GP), 2),
+    "gp classes": (SparseGPClassifier(Intersection(), scale="minmax", **GP), 3),
+}
+
+
+def fitted(name):
+    model, n_classes = MODELS[name]
+    return model.fit(X, LABELS[n_classes])
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("suffix", ["npz", "json", "onnx"])
+def test_the_file_alone_gives_scores_and_probabilities(name, suffix, tmp_path):
+    model, path = fitted(name), tmp_path / f"model.{suffix}"
+    export_kernel_model(model, path)
+    if suffix == "onnx":
+        scores, proba = score_onnx(path, NEW)
+    else:
+        scores, proba = score_tables(read_npz(path) if suffix == "npz" else json.loads(path.read_text()), NEW)
+    np.testing.assert_allclose(scores, model.decision_function(NEW), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(proba, model.predict_proba(NEW), atol=1e-10)
+
+
+def test_tail_polynomial():
+    """Relative accuracy of Phi(-a) for every a >= 0."""
+    a = np.concatenate([np.linspace(0, 37, 2001), [1e3, 1e6]])
+    q = np.polyval(tail_polynomial(), (a - 4) / (a + 4))
+    np.testing.assert_allclose(q / (1 + a), 0.5 * erfcx(a * np.sqrt(0.5)), rtol=1e-14)
+
+
+def test_a_wrong_export_is_not_written(tmp_path, monkeypatch):
+    path = tmp_path / "model.json"
+    write, score, tolerance = export.WRITERS[".json"]
+    monkeypatch.setitem(export.WRITERS, ".json",
+                        (write, lambda path, X: [1.5 * part for part in score(path, X)], tolerance))
+    with pytest.raises(LinaddError) as error:
+        export_kernel_model(fitted("ivm"), path)
+    assert str(error.value) == (f"{path}: not written: check_scores of the export differ from the model's by 5.0e-01 "
+                                "(allowed 1e-09). Report this model.")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_messages(tmp_path):
+    with pytest.raises(ConfigError) as error:
+        export_kernel_model(fitted("ivm"), "model.pickle")
+    assert str(error.value) == ("model.pickle: exports of kernel models end in .npz, .json, .onnx. "
+                                "Give the name one of them.")
+    with pytest.raises(ConfigError) as error:
+        kernel_tables(LeastSquaresProbabilisticClassifier())
+    assert str(error.value) == ("export: a lspc model has no tables. Export an import-vector-machine or a sparse-gp "
+                                "model.")
+    model = ImportVectorMachine(ChiSquared(), scale="minmax").fit(X, LABELS[2])
+    with pytest.raises(ConfigError) as error:
+        export_kernel_model(model, tmp_path / "model.onnx")
+    assert str(error.value) == ("export: ONNX cannot hold the kernel chi-squared. Export *.npz or *.json, or use "
+                                "another kernel.")
+
+
+def test_a_missing_package_is_named(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(ConfigError) as error:
+        export_kernel_model(fitted("ivm"), tmp_path / "model.onnx")
+    assert str(error.value) == "export: ONNX files need the package onnx. Run: pip install 'linadd[onnx]'."
