@@ -60,12 +60,12 @@ class TrainingProgress(Progress):
         now = time.monotonic()
         seconds, self.last = max(now - self.last, 1e-9), now
         gap, is_estimated = gap_of(record)
-        distance = record["violation"] if self.options.stop_on == "violation" else gap
+        distance = record.get("violation") if self.options.stop_on == "violation" else gap
         self.distances.append(distance)
         parts = [f"pass {record['epoch']}", f"objective {record['objective']:.6g}"]
         if gap is not None:
             parts.append(f"gap {'~' if is_estimated else ''}{gap:.2g}")
-        if distance is not gap:
+        if self.options.stop_on == "violation" and distance is not None:
             parts.append(f"violation {distance:.2g}")
         left = self.seconds_left(seconds)
         if left is not None and left >= 1:
@@ -81,7 +81,7 @@ class TrainingProgress(Progress):
             to_tol = math.log(max(known[-1] / self.options.tol, 1.0))
             rate = math.log(known[0] / known[-1]) / (len(known) - 1)
             n_left = min(n_left, math.ceil(to_tol / rate)) if rate > 0 else n_left
-        elif self.distances[-1] is not None:
+        elif self.distances[-1] is not None or self.options.stop_on == "violation":
             return None
         return n_left * seconds
 

@@ -275,10 +275,11 @@ class DualCD:
         violation = float((self.violation[1] - self.violation[0]).max())
         record = {
             "epoch": epoch + 1, "objective": float(primal.sum()), "dual_objective": float(dual.sum()),
-            "gap": gap, "violation": violation, "certified_gap": None,
+            "gap": gap, "violation": violation if violation >= 0 else None, "certified_gap": None,
         }  # fmt: skip
         by_violation = self.run.stop_on == "violation"
-        is_met = violation <= self.run.tol if by_violation else abs(gap) * self.optimism <= self.run.tol
+        # Minus infinity: logistic rows at their first visit have no violation yet.
+        is_met = 0 <= violation <= self.run.tol if by_violation else abs(gap) * self.optimism <= self.run.tol
         overdue = not by_violation and epoch + 1 >= 2 * self.last_certified + 8
         if is_met or is_last or overdue:
             certified = self.certify()
