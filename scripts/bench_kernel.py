@@ -1,0 +1,165 @@
+"""Time the import vector machine and the sparse Gaussian process classifier, single thread.
+
+    OPENBLAS_NUM_THREADS=1 python scripts/bench_kernel.py --data ../shared/data [--only inner ivm gpc large]
+
+inner: one inner loop of the sparse GP on banana (n = 4000, d_max 80) for each selection. ivm: 10,000 rows of ijcnn1
+with at most 200 import vectors against scikit-learn's calibrated SVC. gpc: against scikit-learn's
+GaussianProcessClassifier at n = 2000. large: covertype 2 against the rest, n = 100,000, with its peak memory. Times are
+CPU seconds (the machine may be shared): the least, the median and the largest of some repeats. `--quick` runs all of it
+on toy sizes.
+"""
+
+import argparse
+import os
+import platform
+import resource
+import time
+from pathlib import Path
+
+import numpy as np
+import scipy
+import sklearn
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.gaussian_process import GaussianProcessClassifier, kernels
+from sklearn.svm import SVC
+
+from linadd.sparse_kernel import ImportVectorMachine, SparseGPClassifier
+from linadd.sparse_kernel.kernels import RBF
+from linadd.sparse_kernel.sparse_gp_selection import SelectionOptions
+from linadd.sparse_kernel.sparse_gp_training import TrainingOptions, build
+
+
+def timed(call, repeats):
+    """(last result, text of the CPU seconds, least CPU seconds) of a call."""
+    seconds = []
+    for _ in range(repeats):
+        started = time.process_time()
+        result = call()
+        seconds.append(time.process_time() - started)
+    text = f"{min(seconds):.3f} ({np.median(seconds):.3f}, {max(seconds):.3f})"
+    return result, text, min(seconds)
+
+
+def standardised(X, X_test):
+    mean, spread = X.mean(axis=0), X.std(axis=0)
+    spread[spread == 0] = 1.0
+    return (X - mean) / spread, (X_test - mean) / spread
+
+
+def error_and_log_loss(model, X, y):
+    proba = model.predict_proba(X)
+    p_true = proba[np.arange(len(y)), np.searchsorted(model.classes_, y)]
+    return np.mean(model.predict(X) != y), -np.mean(np.log(np.clip(p_true, 1e-12, None)))
+
+
+def load(folder, name, n_train, n_test, seed=0):
+    """Shuffled rows (X, y, X_test, y_test) of a set, standardised by the training rows."""
+    if folder is None:
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(n_train + n_test, 2))
+        y = np.where(np.sin(2 * X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=len(X)) > 0, 1, -1)
+    else:
+        with np.load(folder / name) as data:
+            X, y = (data["X_train"], data["y_train"]) if "X_train" in data.files else (data["X"], data["y"])
+        order = np.random.default_rng(seed).permutation(len(X))[: n_train + n_test]
+        X, y = X[order].astype(float), y[order]
+    train, test = standardised(X[:n_train], X[n_train:])
+    return train, y[:n_train], test, y[n_train:]
+
+
+def bench_inner(folder, quick):
+    """One inner loop for each selection; every selection must end with the same number of basis vectors."""
+    n, d, repeats = (300, 10, 2) if quick else (4000, 80, 15)
+    X, y, _, _ = load(folder, "ida/banana.npz", n, 100)
+    options = TrainingOptions(d, False, "nlp", 1, 10, 1, 1e-3, 0.0, 1.0, 0)
+    print(f"\n| inner loop, n = {n}, d_max = {d} | CPU seconds: least (median, largest) | NLP |\n|---|---|---|")
+    for name, n_candidates in (("adaptive", 1), ("adaptive", 2), ("random", None), ("entropy", None),
+                               ("information_gain", None), ("validation", 59)):
+        selection = SelectionOptions(name, n_candidates, "one_minus_phi", "moment")
+
+        def inner(selection=selection):
+            state, _ = build(X, y.astype(float), RBF(3.0, 0.5), 0.0, options, selection, np.random.default_rng(0))
+            return state
+
+        state, text, _ = timed(inner, repeats)
+        assert len(state.active) == d
+        print(f"| {name} {n_candidates or ''} | {text} | {state.nlp():.4f} |")
+
+
+def bench_ivm(folder, quick):
+    """Import vectors against support vectors."""
+    n, n_test, most = (300, 300, 20) if quick else (10_000, 20_000, 200)
+    X, y, X_test, y_test = load(folder, "ijcnn1.npz", n, n_test)
+    print(f"\n| ijcnn1, n = {n} | CPU seconds | vectors | test error | log loss |\n|---|---|---|---|---|")
+    for C in (1, 10):
+        svc = SVC(C=C, gamma=1 / X.shape[1])
+        svm, _, _ = timed(lambda svc=svc: svc.fit(X, y), 1)
+        model, text, _ = timed(lambda svc=svc: CalibratedClassifierCV(svc).fit(X, y), 1 if quick else 3)
+        error, loss = error_and_log_loss(model, X_test, y_test)
+        print(f"| CalibratedClassifierCV(SVC(C={C})) | {text} | {len(svm.support_)} | {error:.4f} | {loss:.4f} |")
+    for reg_lambda, n_candidates in ((1e-2, 59), (1e-3, 59), (1e-3, 150)):
+        ivm = ImportVectorMachine(RBF(1.0, float(np.sqrt(X.shape[1] / 2))), reg_lambda, scale=None, tol=0,
+                                  max_import_vectors=most, n_candidates=n_candidates, random_state=0)
+        model, text, _ = timed(lambda ivm=ivm: ivm.fit(X, y), 1)
+        error, loss = error_and_log_loss(model, X_test, y_test)
+        print(f"| ImportVectorMachine({reg_lambda:g}, n_candidates={n_candidates}) | {text} | "
+              f"{len(model.import_indices_)} | {error:.4f} | {loss:.4f} |")
+
+
+def bench_gpc(folder, quick):
+    """Sparse against full Gaussian process classification."""
+    n, n_test, d = (150, 200, 10) if quick else (2000, 3000, 80)
+    X, y, X_test, y_test = load(folder, "ida/banana.npz", n, n_test)
+    print(f"\n| banana, n = {n} | CPU seconds | test error | log loss |\n|---|---|---|---|")
+    full = GaussianProcessClassifier(kernels.ConstantKernel(1.0) * kernels.RBF(float(np.sqrt(2))))
+    model, text, slow = timed(lambda: full.fit(X, y), 1)
+    error, loss = error_and_log_loss(model, X_test, y_test)
+    print(f"| GaussianProcessClassifier of scikit-learn | {text} | {error:.4f} | {loss:.4f} |")
+    for selection, n_candidates in (("adaptive", 1), ("adaptive", 2), ("validation", None)):
+        sparse = SparseGPClassifier(n_basis=d, selection=selection, n_candidates=n_candidates, scale=None,
+                                    max_outer_iter=6, random_state=0)
+        model, text, fast = timed(lambda sparse=sparse: sparse.fit(X, y), 1 if quick else 3)
+        error, loss = error_and_log_loss(model, X_test, y_test)
+        print(f"| SparseGPClassifier({selection} {n_candidates or ''}, n_basis={d}), {slow / fast:.0f} times faster | "
+              f"{text} | {error:.4f} | {loss:.4f} |")
+
+
+def bench_large(folder, quick):
+    """100,000 rows, and the peak memory of this process."""
+    n, n_test, d = (500, 200, 10) if quick else (100_000, 20_000, 80)
+    X, y, X_test, y_test = load(folder, "covertype_397k.npz", n, n_test)
+    y, y_test = (y == 2).astype(int), (y_test == 2).astype(int)
+    if folder is None:
+        y, y_test = (X[:, 0] > 0).astype(int), (X_test[:, 0] > 0).astype(int)
+    print(f"\n| covertype 2 against the rest, n = {n} | CPU seconds | vectors | test error | log loss | peak MB |\n"
+          "|---|---|---|---|---|---|")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"| data loaded | | | | | {before:.0f} |")
+    models = {"SparseGPClassifier": SparseGPClassifier(n_basis=d, max_outer_iter=3, n_restarts=1, random_state=0),
+              "ImportVectorMachine": ImportVectorMachine(reg_lambda=0.1, max_import_vectors=d, n_candidates=59, tol=0,
+                                                         random_state=0)}
+    for name, estimator in models.items():
+        model, text, _ = timed(lambda estimator=estimator: estimator.fit(X, y), 1)
+        error, loss = error_and_log_loss(model, X_test, y_test)
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        print(f"| {name} | {text} | {d} | {error:.4f} | {loss:.4f} | {peak:.0f} |")
+
+
+BENCHES = {"inner": bench_inner, "ivm": bench_ivm, "gpc": bench_gpc, "large": bench_large}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, help="folder of the shared data sets; without it generated rows")
+    parser.add_argument("--only", nargs="+", choices=BENCHES, default=list(BENCHES))
+    parser.add_argument("--quick", action="store_true", help="toy sizes")
+    arguments = parser.parse_args()
+    print(f"{platform.processor() or platform.machine()}, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}; "
+          f"Python {platform.python_version()}, NumPy {np.__version__}, SciPy {scipy.__version__}, "
+          f"scikit-learn {sklearn.__version__}")
+    for name in arguments.only:
+        BENCHES[name](arguments.data, arguments.quick)
+
+
+if __name__ == "__main__":
+    main()
