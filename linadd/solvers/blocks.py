@@ -90,8 +90,10 @@ class BlockReader:
         try:
             for index, group in enumerate(groups):
                 block = self.fill(group, chunks)
-                yield index, block
-                self.write_back(group, block)
+                try:
+                    yield index, block
+                finally:  # also when the epoch ends here: the coefficients have the block's steps already
+                    self.write_back(group, block)
         finally:
             chunks.close()
         self.reads += 1
