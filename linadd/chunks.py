@@ -1,11 +1,13 @@
 """A chunk of rows, the one thing that travels from sources to encoders and solvers, and its reading ahead."""
 
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse
+
+LEAVING_SECONDS = 1.0
 
 
 @dataclass
@@ -74,8 +76,9 @@ def prefetch(reads, depth=1):
 
     Yields
     ------
-    The results. An exception of a read is raised at the point of its result. Closing the generator, an exception or
-    Ctrl-C in the caller's loop drops what is queued and waits for the one read under way: no thread is left.
+    The results. An exception of a read is raised at the point of its result. Closing the generator drops what is queued
+    and waits for the read under way, up to a second: no thread is left, or one that ends with its read. Leaving a loop
+    closes it too, though after an exception only with the traceback: use contextlib.closing where that matters.
     """
     import dask  # 0.1 s that `import linadd` must not take
 
@@ -95,6 +98,12 @@ def prefetch(reads, depth=1):
                     break
             if not pending:
                 return
+            pending[0].exception()  # waits; until then it stays among those that leaving must wait for
             yield pending.popleft().result()
     finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+        pool.shutdown(wait=False, cancel_futures=True)
+        under_way = [future for future in pending if not future.cancelled()]
+        # Bounded: the garbage collector may close the generator while this thread holds a lock (h5py has one) that the
+        # read needs to end.
+        if not wait(under_way, LEAVING_SECONDS).not_done:
+            pool.shutdown(wait=True)

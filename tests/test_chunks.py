@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+from linadd import chunks
 from linadd.chunks import Chunk, prefetch
 
 
@@ -80,3 +81,22 @@ def test_leaving_the_loop_ends_the_thread_and_drops_the_queue(failure):
         for _ in prefetch((partial(done.append, i) for i in range(100)), depth=4):
             raise failure
     assert reader_threads() == [] and len(done) <= 6
+
+
+def test_closing_while_holding_a_lock_that_the_read_needs_does_not_hang(monkeypatch):
+    monkeypatch.setattr(chunks, "LEAVING_SECONDS", 0.01)
+    lock, waits = threading.Lock(), threading.Event()
+
+    def read():
+        waits.set()
+        with lock:
+            return 1
+
+    results = prefetch([int, read])
+    next(results)
+    with lock:
+        assert waits.wait(30)
+        results.close()
+        assert len(reader_threads()) == 1
+    for thread in reader_threads():
+        thread.join(30)

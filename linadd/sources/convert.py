@@ -6,6 +6,7 @@ optional `weight` (n_rows,) float64; attributes of the root `format`, `format_ve
 
 import os
 import tempfile
+from contextlib import closing
 from functools import partial
 
 import h5py
@@ -86,20 +87,12 @@ def convert(source, path, *, dtype=None, codec="lz4", chunk_rows=None, shuffle=F
         if shuffle:
             folder = os.path.dirname(os.path.abspath(path))
             batches = shuffled(batches, source, dtype, seed, folder, lambda n_rows: report(n_rows // 2, source.n_rows))
-        for X, y, weight in batches:
-            columns = {name: entries for name, entries in (("y", y), ("weight", weight)) if entries is not None}
-            rows = slice(done, done + len(X))
-            for name, entries in columns.items():
-                if name not in file:
-                    reserve(source.n_rows * ENTRY_BYTES)
-                    file.create_dataset(name, (source.n_rows,), stored_dtype(entries))
-            # An incompressible chunk grows by less than a part in 64; text lies apart from its entry.
-            reserve(X.nbytes + X.nbytes // 64 + sum(2 * entries.nbytes + 64 * len(X) for entries in columns.values()))
-            file["X"][rows] = X
-            for name, entries in columns.items():
-                file[name][rows] = entries.astype(object) if entries.dtype.kind == "U" else entries
-            done = rows.stop
-            report((source.n_rows + done) // 2 if shuffle else done, source.n_rows)
+        with closing(batches):
+            for X, y, weight in batches:
+                columns = {name: entries for name, entries in (("y", y), ("weight", weight)) if entries is not None}
+                write_batch(file, reserve, slice(done, done + len(X)), X, columns)
+                done += len(X)
+                report((source.n_rows + done) // 2 if shuffle else done, source.n_rows)
     shape = {"n_rows": source.n_rows, "n_features": source.n_features}
     return {"path": os.fspath(path)} | shape | {"dtype": dtype.name, "bytes": os.path.getsize(path)}
 
@@ -135,9 +128,18 @@ def describe(file, source, dtype, codec, chunk_rows):
             file.attrs[name] = np.array(getattr(source, name), h5py.string_dtype())
 
 
-def stored_dtype(entries):
-    """The type of a dataset of labels or weights: text is UTF-8 of any length."""
-    return h5py.string_dtype() if entries.dtype.kind == "U" else entries.dtype
+def write_batch(file, reserve, rows, X, columns):
+    """Write the slice `rows` of X and of the columns, whose datasets are made at the first; text is stored as UTF-8."""
+    n_rows = file["X"].shape[0]
+    for name, entries in columns.items():
+        if name not in file:
+            reserve(n_rows * ENTRY_BYTES)
+            file.create_dataset(name, (n_rows,), h5py.string_dtype() if entries.dtype.kind == "U" else entries.dtype)
+    # An incompressible chunk grows by less than a part in 64; text lies apart from its entry.
+    reserve(X.nbytes + X.nbytes // 64 + sum(2 * entries.nbytes + 64 * len(X) for entries in columns.values()))
+    file["X"][rows] = X
+    for name, entries in columns.items():
+        file[name][rows] = entries.astype(object) if entries.dtype.kind == "U" else entries
 
 
 def read_batches(source, dtype):
@@ -173,7 +175,7 @@ def is_held(X, converted):
         if X.dtype.kind == "f":
             return np.isfinite(converted) | ~np.isfinite(X)
         # What rounds up to the power of two beyond the integers must not be converted back.
-        is_within = np.isfinite(converted) & (converted < float(int(np.iinfo(X.dtype).max) + 1))
+        is_within = np.isfinite(converted) & (converted < np.float64(int(np.iinfo(X.dtype).max) + 1))
         return is_within & (np.where(is_within, converted, 0).astype(X.dtype) == X)
     low, high = int(np.iinfo(target).min), int(np.iinfo(target).max)
     if X.dtype.kind == "f":
@@ -210,12 +212,13 @@ def shuffled(batches, source, dtype, seed, folder, report):
             done += len(X)
             report(done)
         labels = np.array(list(texts))
+        step = max(1, CHUNK_BYTES // record.itemsize)
         for bucket, (count, end) in enumerate(zip(counts.tolist(), ends.tolist(), strict=True)):
             file.seek((end - count) * record.itemsize)
             records = np.frombuffer(file.read(count * record.itemsize), record)
             order = np.random.default_rng([seed, 1, bucket]).permutation(count)
-            for part in np.array_split(order, -(-count * record.itemsize // CHUNK_BYTES)):
-                rows = records[part]
+            for start in range(0, count, step):
+                rows = records[order[start : start + step]]
                 y = None if not source.has_labels else labels[rows["y"]] if is_text else rows["y"]
                 yield rows["X"], y, rows["weight"] if source.has_weights else None
 
