@@ -173,7 +173,18 @@ def block_histograms(planes, grids):
 
 
 def strided_sum(array, first, count, width):
-    """Sum runs of `width` along axis 0, adding in the order of the run (numpy's own sum would change its order)."""
+    """Sum runs along axis 0, adding in the order of the run (numpy's own sum changes its order with the shape).
+
+    Parameters
+    ----------
+    array : array, shape (n, ...)
+    first, count, width : int
+        Index of the first run, number of runs, and their length.
+
+    Returns
+    -------
+    array, shape (count, ...)
+    """
     stop = first + count * width
     total = array[first:stop:width].copy()
     for offset in range(1, width):
@@ -327,7 +338,21 @@ def check_official(source, name, found, official):
 
 
 def summary(target, groups, names):
-    """One line that says what was written."""
+    """One line that says what was written.
+
+    Parameters
+    ----------
+    target : pathlib.Path
+        The file.
+    groups : dict of dict of arrays
+        As given to `write_groups`.
+    names : list of str
+        Of the features.
+
+    Returns
+    -------
+    str
+    """
     counts = ", ".join(f"{group} {len(columns['y'])}" for group, columns in groups.items())
     return f"{target}: {counts} images, {len(names)} features, {target.stat().st_size / 1e6:.1f} MB"
 

@@ -173,7 +173,17 @@ def read_archive(source):
 
 
 def digest(pixels, y, part):
-    """sha256 of the images with part and label, whatever their order."""
+    """sha256 of the images with part and label, whatever their order.
+
+    Parameters
+    ----------
+    pixels : uint8 array, shape (n_images, ...)
+    y, part : uint8 arrays, shape (n_images,)
+
+    Returns
+    -------
+    str
+    """
     rows = np.column_stack([part, y, pixels.reshape(len(y), -1)])
     return hashlib.sha256(b"".join(sorted(row.tobytes() for row in rows))).hexdigest()
 

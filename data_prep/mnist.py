@@ -134,7 +134,20 @@ def read_folder(source):
 
 
 def find_idx(source, name):
-    """The path of an official file, plain or .gz; some downloads have a dot before "idx"."""
+    """The path of an official file, plain or .gz; some downloads have a dot before "idx".
+
+    Parameters
+    ----------
+    source : pathlib.Path
+        The folder.
+    name : str
+        The official name.
+
+    Raises
+    ------
+    DataError
+        There is none.
+    """
     candidates = [source / (stem + suffix) for stem in (name, name.replace("-idx", ".idx")) for suffix in ("", ".gz")]
     for path in candidates:
         if path.exists():
@@ -148,7 +161,18 @@ def read_archive(source):
 
 
 def digest(pixels, y):
-    """md5 of the IDX files that hold these images and labels."""
+    """md5 of the IDX files that hold these images and labels.
+
+    Parameters
+    ----------
+    pixels : uint8 array, shape (n_images, 28, 28)
+    y : uint8 array, shape (n_images,)
+
+    Returns
+    -------
+    str
+        Two checksums with a space between.
+    """
     sums = []
     for array in (pixels, y):
         header = struct.pack(f">4B{array.ndim}i", 0, 0, 8, array.ndim, *array.shape)

@@ -24,7 +24,15 @@ OPTIONS = ("loss", "C", "degree", "n_bins", "penalty_order", "tol", "max_epochs"
 
 
 def argument_parser(documentation, defaults):
-    """A parser of the data, the report and those training options that a reader will want to vary."""
+    """A parser of the data, the report and those training options that a reader will want to vary.
+
+    Parameters
+    ----------
+    documentation : str
+        Help.
+    defaults : dict
+        Training options where they differ from linadd's.
+    """
     formatter = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=documentation, formatter_class=formatter)
     parser.add_argument("--data", required=True, type=Path, metavar="SRC|PREPARED.h5", help="official images, or HDF5")
@@ -48,6 +56,17 @@ def prepared(arguments, script):
     """The path of the prepared file: as given, or made by a script of `data_prep`, in a process of its own.
 
     So the memory of the preparation is not that of the training.
+
+    Parameters
+    ----------
+    arguments : argparse.Namespace
+        `data`, `prepared`, `unchecked`.
+    script : str
+        The script of `data_prep`.
+
+    Yields
+    ------
+    pathlib.Path
     """
     if h5py.is_hdf5(arguments.data):
         yield arguments.data
