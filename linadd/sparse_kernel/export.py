@@ -1,11 +1,12 @@
-"""Plain tables of an Import Vector Machine or a sparse Gaussian process, for code without linadd: npz, JSON, ONNX.
+"""Plain tables of a kernel classifier, for code without linadd: npz, JSON, ONNX.
 
     format, format_version       "linadd-kernel", 1
-    estimator                    "import-vector-machine" or "sparse-gp"
+    estimator                    a key of `TABLES`
     classes (n_classes,)         labels, sorted
     offset, factor (n_features,) a row is first scaled, x = (x - offset) * factor, then clipped to [0, 1] if `clip`
     clip                         bool
-    link                         "logistic", "softmax", "softmax-reference" (a last class of score 0) or "probit"
+    link                         "logistic", "softmax", "softmax-reference" (a last class of score 0), "probit" or
+                                 "positive-part"
     outputs                      one record an output (of a class; of classes[1] where there are two classes):
       kernel                     as `Kernel.description()`
       basis (d, n_features)      scaled basis rows;  k = K(x, basis)
@@ -14,7 +15,8 @@
     check_rows, check_scores, check_proba    rows with the model's scores and probabilities
 
 Probabilities are 1/(1 + exp(-score)) of classes[1]; softmax of the scores; Phi(z) of classes[1], or for more classes
-Phi(z_c) / sum_c Phi(z_c). Decisions are the scores, with z in their place for probit with more than two classes.
+Phi(z_c) / sum_c Phi(z_c); max(0, score_c) / sum_c max(0, score_c), equal where that is 0 / 0. Decisions are the scores,
+with z in their place for probit with more than two classes.
 """
 
 import json
@@ -27,7 +29,8 @@ from linadd.atomic import atomic_path
 from linadd.errors import ConfigError, LinaddError
 from linadd.model_file import make_check_rows
 from linadd.sparse_kernel.base import Scaling, one_versus_rest_proba
-from linadd.sparse_kernel.kernels import kernel_from_description
+from linadd.sparse_kernel.kernels import RBF, kernel_from_description
+from linadd.sparse_kernel.lspc import posterior
 from linadd.sparse_kernel.onnx_graph import write_onnx
 from linadd.sparse_kernel.probit import log_phi, phi
 
@@ -42,25 +45,22 @@ def kernel_tables(model):
 
     Parameters
     ----------
-    model : ImportVectorMachine or SparseGPClassifier
-        Fitted.
+    model : KernelClassifier
+        Fitted, of a class in `TABLES`.
 
     Raises
     ------
     ConfigError
-        On another class of model.
+        On another class of model; on a logit likelihood, whose probabilities are integrals.
     """
-    if model.model_class == "import-vector-machine":
-        outputs, link = import_vector_outputs(model)
-    elif model.model_class == "sparse-gp":
-        outputs, link = [probit_output(part) for part in model.models_], "probit"
-    else:
-        raise ConfigError(f"export: a {model.model_class} model has no tables. Export an import-vector-machine or a "
-                          "sparse-gp model.")
+    if model.model_class not in TABLES:
+        raise ConfigError(f"export: a {model.model_class} model has no tables. Models that have: {', '.join(TABLES)}.")
+    outputs, link = TABLES[model.model_class](model)
     rows = make_check_rows(model.ranges_)
+    scores = model.predict_raw(rows) if link == "positive-part" else model.decision_function(rows)
     return {"format": "linadd-kernel", "format_version": 1, "estimator": model.model_class, "classes": model.classes_,
             "offset": model.scaling_.offset, "factor": model.scaling_.factor, "clip": bool(model.scaling_.clip),
-            "link": link, "outputs": outputs, "check_rows": rows, "check_scores": model.decision_function(rows),
+            "link": link, "outputs": outputs, "check_rows": rows, "check_scores": scores,
             "check_proba": model.predict_proba(rows)}
 
 
@@ -74,11 +74,44 @@ def import_vector_outputs(model):
     return outputs, "softmax" if n_outputs == len(model.classes_) else "softmax-reference"
 
 
+def sparse_gp_outputs(model):
+    """One record a latent function, and the link."""
+    return [probit_output(part) for part in model.models_], "probit"
+
+
 def probit_output(part):
     """The record of one SparseGPModel."""
     half = solve_triangular(part.L, np.diag(np.sqrt(part.precision)), lower=True)
     return {"kernel": part.kernel.description(), "basis": part.basis, "coef": half.T @ (half @ part.site_mean),
             "intercept": part.bias, "half": half, "noise": 1.0 / part.slope**2}
+
+
+def online_gp_outputs(model):
+    """One record a latent function, and the link."""
+    if model.likelihood == "logit":
+        raise ConfigError("export: likelihood='logit' has no tables, its probabilities are integrals. Train with "
+                          "likelihood='probit'.")
+    return [online_gp_output(part) for part in model.models_], "probit"
+
+
+def online_gp_output(part):
+    """The record of one OnlineGP; half' half = -C, which is positive semi-definite but for rounding."""
+    d, settings = part.size, part.settings
+    values, vectors = np.linalg.eigh(-part.posterior.C[:d, :d])
+    return {"kernel": part.kernel.description(), "basis": part.basis[:d], "coef": part.posterior.alpha[:d],
+            "intercept": settings.bias, "half": np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T,
+            "noise": 1.0 / settings.slope**2}
+
+
+def least_squares_outputs(model):
+    """One record a class, and the link."""
+    kernel = RBF(variance=1.0, length_scale=model.sigma_).description()
+    return [{"kernel": kernel, "basis": centers, "coef": coef, "intercept": 0.0}
+            for centers, coef in zip(model.centers_, model.coef_, strict=True)], "positive-part"
+
+
+TABLES = {"import-vector-machine": import_vector_outputs, "lspc": least_squares_outputs,
+          "sparse-gp": sparse_gp_outputs, "sparse-online-gp": online_gp_outputs}
 
 
 def score_tables(tables, X):
@@ -109,6 +142,8 @@ def score_tables(tables, X):
         if len(z) == 1:
             return F[:, 0], np.column_stack([phi(-z[0]), phi(z[0])])
         return np.column_stack(z), one_versus_rest_proba(log_phi(np.column_stack(z)))
+    if tables["link"] == "positive-part":
+        return F, posterior(F)
     if tables["link"] == "logistic":
         return F[:, 0], np.hstack([expit(-F), expit(F)])
     if tables["link"] == "softmax-reference":
@@ -121,8 +156,8 @@ def export_kernel_model(model, path):
 
     Parameters
     ----------
-    model : ImportVectorMachine or SparseGPClassifier
-        Fitted.
+    model : KernelClassifier
+        Fitted, of a class in `TABLES`.
     path : path-like
         Its suffix says which.
 

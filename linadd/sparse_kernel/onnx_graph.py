@@ -156,6 +156,12 @@ def add_outputs(graph, link, scores, z):
     elif link == "probit":
         p = phi(graph, joined(graph, z, "scores"))
         graph.node("Div", p, graph.row_sum(p), name="probabilities")
+    elif link == "positive-part":
+        positive = graph.node("Max", joined(graph, scores, "scores"), graph.constant(0.0))
+        total = graph.row_sum(positive)
+        is_positive = graph.node("Greater", total, graph.constant(0.0))
+        shares = graph.node("Div", positive, total)
+        graph.node("Where", is_positive, shares, graph.constant(1.0 / len(scores)), name="probabilities")
     elif link == "logistic":
         flat(scores[0])
         joined(graph, [graph.node("Sigmoid", graph.node("Neg", scores[0])), graph.node("Sigmoid", scores[0])],

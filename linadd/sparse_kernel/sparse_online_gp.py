@@ -301,13 +301,25 @@ class SparseOnlineGPClassifier(KernelClassifier):
         return tuple(np.column_stack(part) for part in zip(*latent, strict=True))
 
     def decision_function(self, X):
-        """Mean + bias: (n_rows,) for two classes (positive: `classes_[1]`), else (n_rows, n_classes).
+        """Mean + bias for two classes (positive: `classes_[1]`), else a score a class, largest where `predict` is.
+
+        With several classes the variances differ, and the score is z = (mean + bias) / sqrt(1/probit_slope^2 +
+        variance), for the logit the logarithm of the class's probability against the rest.
 
         Parameters
         ----------
         X : array-like (n_rows, n_features)
+
+        Returns
+        -------
+        float64 array (n_rows,) or (n_rows, n_classes)
         """
-        return self.predict_latent(X)[0] + self.bias
+        mean, variance = self.predict_latent(X)
+        if len(self.models_) == 1:
+            return mean + self.bias
+        if self.likelihood == "logit":
+            return log_positive_probability(LIKELIHOODS["logit"], mean, variance, self.bias, self.probit_slope)
+        return (mean + self.bias) / np.sqrt(1.0 / self.probit_slope**2 + variance)
 
     def predict_proba(self, X):
         """P(class | x), float64 (n_rows, n_classes), columns as `classes_`.

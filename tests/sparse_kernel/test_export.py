@@ -14,7 +14,9 @@ from linadd.sparse_kernel.import_vector_machine import ImportVectorMachine
 from linadd.sparse_kernel.kernels import ChiSquared, Intersection, Linear, Polynomial
 from linadd.sparse_kernel.lspc import LeastSquaresProbabilisticClassifier
 from linadd.sparse_kernel.onnx_graph import tail_polynomial
+from linadd.sparse_kernel.rodeo_density import RodeoDensityClassifier
 from linadd.sparse_kernel.sparse_gp import SparseGPClassifier
+from linadd.sparse_kernel.sparse_online_gp import SparseOnlineGPClassifier
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
@@ -28,6 +30,10 @@ MODELS = {
     "ivm baseline": (ImportVectorMachine(Intersection(), scale="minmax", multi_class="baseline"), 3),
     "gp": (SparseGPClassifier(probit_slope=2.0, **GP), 2),
     "gp sum": (SparseGPClassifier(Polynomial(0.1) + Linear(), **GP), 2),
+    "online gp": (SparseOnlineGPClassifier(max_basis=9, probit_slope=2.0, bias=0.2, random_state=0), 2),
+    "online gp classes": (SparseOnlineGPClassifier(likelihood="gaussian", random_state=0), 3),
+    "lspc": (LeastSquaresProbabilisticClassifier(sigma=0.3, reg_lambda=0.1), 2),
+    "lspc shared": (LeastSquaresProbabilisticClassifier(sigma=0.02, reg_lambda=0.1, centers="all"), 3),
     "gp classes": (SparseGPClassifier(Intersection(), scale="minmax", **GP), 3),
 }
 
@@ -46,7 +52,8 @@ def test_the_file_alone_gives_scores_and_probabilities(name, suffix, tmp_path):
         scores, proba = score_onnx(path, NEW)
     else:
         scores, proba = score_tables(read_npz(path) if suffix == "npz" else json.loads(path.read_text()), NEW)
-    np.testing.assert_allclose(scores, model.decision_function(NEW), rtol=1e-9, atol=1e-9)
+    decide = model.predict_raw if name.startswith("lspc") else model.decision_function
+    np.testing.assert_allclose(scores, decide(NEW), rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(proba, model.predict_proba(NEW), atol=1e-10)
 
 
@@ -75,9 +82,13 @@ def test_messages(tmp_path):
     assert str(error.value) == ("model.pickle: exports of kernel models end in .npz, .json, .onnx. "
                                 "Give the name one of them.")
     with pytest.raises(ConfigError) as error:
-        kernel_tables(LeastSquaresProbabilisticClassifier())
-    assert str(error.value) == ("export: a lspc model has no tables. Export an import-vector-machine or a sparse-gp "
-                                "model.")
+        kernel_tables(RodeoDensityClassifier())
+    assert str(error.value) == ("export: a rodeo model has no tables. Models that have: import-vector-machine, lspc, "
+                                "sparse-gp, sparse-online-gp.")
+    with pytest.raises(ConfigError) as error:
+        kernel_tables(SparseOnlineGPClassifier(likelihood="logit"))
+    assert str(error.value) == ("export: likelihood='logit' has no tables, its probabilities are integrals. Train with "
+                                "likelihood='probit'.")
     model = ImportVectorMachine(ChiSquared(), scale="minmax").fit(X, LABELS[2])
     with pytest.raises(ConfigError) as error:
         export_kernel_model(model, tmp_path / "model.onnx")

@@ -54,6 +54,14 @@ def test_several_classes_are_one_against_the_rest():
 
 
 @pytest.mark.parametrize("likelihood", ["probit", "logit", "gaussian"])
+def test_the_largest_decision_is_the_predicted_class(likelihood):
+    X, y = wavy(9, n_classes=3)
+    classifier = SparseOnlineGPClassifier(likelihood=likelihood, bias=BIAS, random_state=0).fit(X, y)
+    far = np.random.default_rng(0).uniform(-6, 6, (500, 2))  # where the variances of the classes differ
+    np.testing.assert_array_equal(classifier.decision_function(far).argmax(axis=1), classifier.predict(far))
+
+
+@pytest.mark.parametrize("likelihood", ["probit", "logit", "gaussian"])
 def test_likelihoods_learn_the_same_boundary(likelihood):
     X, y = wavy(0, n_rows=400)
     classifier = SparseOnlineGPClassifier(likelihood=likelihood, kernel=RBF(4.0, 0.7), random_state=0)
