@@ -242,3 +242,13 @@ def test_a_saved_model_predicts_the_same_bits(centers, tmp_path):
     np.testing.assert_array_equal(loaded.predict_proba(X), classifier.predict_proba(X))
     assert loaded.predict(X).tolist() == classifier.predict(X).tolist()
     assert (loaded.sigma_, loaded.reg_lambda_) == (0.9, 0.1)
+
+
+def test_a_path_is_read_in_chunks(tmp_path):
+    X, y = three_blobs(11, n_rows=200)
+    np.savez(tmp_path / "rows.npz", X=X, y=y)
+    options = {"sigmas": [0.5, 1.0], "lambdas": [0.01, 0.1], "max_centers": 10, "random_state": 0}
+    from_path = LeastSquaresProbabilisticClassifier(**options).fit(str(tmp_path / "rows.npz"))
+    from_source = LeastSquaresProbabilisticClassifier(**options).fit(open_source(X, y))
+    assert from_path.sigma_ == from_source.sigma_
+    np.testing.assert_allclose(from_path.predict_proba(X), from_source.predict_proba(X), atol=1e-12)
