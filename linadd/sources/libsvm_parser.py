@@ -199,7 +199,7 @@ def split_lines(text, state, limits, starts, lines, labels, indptr, indices, num
                     break
                 token, index = i, 0
                 while is_digit(text[i]) and i - token < 18:
-                    index = index * 10 + (text[i] - 48)
+                    index = index * 10 + np.int64(text[i]) - 48
                     i += 1
                 is_entry = i > token and text[i] == COLON and not ends_token(text[i + 1])
                 if is_entry and previous < index <= limits[1] and entry < len(numbers):

@@ -6,9 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from linadd._jit import JIT_DISABLED
 from linadd.errors import ConfigError
 from linadd.sources import libsvm, open_source, text
+from linadd.sources.decimals import parse_decimals
 from linadd.sources.libsvm import LibsvmSource
+from linadd.sources.libsvm_parser import split_lines
 from tests.checks.check_source import refusal
 
 DATA = Path(__file__).parents[2] / "../shared/data/libsvm_text"
@@ -127,3 +130,10 @@ def test_real_files_equal_the_prepared_arrays(name, arrays, rows):
         chunk = source.read(0, source.n_rows)
     np.testing.assert_array_equal(chunk.X.toarray().astype(X.dtype), X)
     np.testing.assert_array_equal(chunk.y, y)
+
+
+def test_compiled_loops_have_one_signature(tmp_path):
+    source = open_source(write(tmp_path / "a.svm", "1 1:1 2:0.1234567890123456789\n2 2:2\n"))
+    list(source.chunks())
+    for loop in (split_lines, parse_decimals):
+        assert JIT_DISABLED or len(loop.signatures) == 1
