@@ -14,6 +14,7 @@ from linadd.encoders.base import Encoder
 from linadd.encoders.exact import check_finite, decide, encode
 from linadd.errors import ConfigError, DataError, FormatError
 from linadd.losses import LOSSES
+from linadd.metrics import log_probabilities, predicted_indices
 from linadd.model_file import check_tensors, model_digest, save_model, take_tensor, verify_check_scores
 
 
@@ -107,9 +108,7 @@ class AdditiveModel:
 
     def labels_of(self, decisions):
         """Labels of decisions (n_rows, n_outputs): the positive side of 0, or the greatest of several outputs."""
-        if self.n_outputs == 1:
-            return self.classes[(decisions[:, 0] > 0).astype(np.intp)]
-        return self.classes[decisions.argmax(axis=1)]
+        return self.classes[predicted_indices(decisions)]
 
     def predict_proba(self, X):
         """Probabilities of the classes, shape (n_rows, n_classes); X as in decision_function."""
@@ -123,10 +122,7 @@ class AdditiveModel:
         """
         if not LOSSES[self.loss].has_probabilities:
             raise ConfigError(f"a model of {self.loss} loss has no probabilities. Train with the logistic loss.")
-        positive = 1.0 / (1.0 + np.exp(-np.clip(decisions, -700.0, 700.0)))  # exp overflows float64 above 709
-        if self.n_outputs == 1:
-            return np.hstack([1.0 - positive, positive])
-        return positive / positive.sum(axis=1, keepdims=True)
+        return np.exp(log_probabilities(decisions))
 
     def component(self, feature, grid):
         """The curve of one feature.
