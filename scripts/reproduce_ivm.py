@@ -76,7 +76,7 @@ def along_the_path(X, y, X_test, y_test, exponents):
     columns = KERNEL.bind(X)
     state = ImportState(Multinomial(y.astype(np.int64), 2, reference=0), 1.0, lambda rows: columns(X[rows]),
                         KERNEL.diag(X))
-    options = GrowthOptions("revised", "newton", 1e-3, 1, None, None, 0.0, 50, 1e9)
+    options = GrowthOptions("revised", "newton", 1e-3, 1, None, None, 1, 0.0, 50, 1e9)
 
     def judge(state):
         """Train and test error, in the places of the held-out log loss and error."""

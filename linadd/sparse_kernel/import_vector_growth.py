@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from linadd.sparse_kernel.kernel_logistic import ImportState, one_step_candidates, prune, refit
+from linadd.sparse_kernel.candidate_scores import one_step_candidates
+from linadd.sparse_kernel.kernel_logistic import ImportState, prune, refit
 
 __all__ = ["Grown", "GrowthOptions", "follow_path", "grow"]
 
@@ -27,6 +28,7 @@ class GrowthOptions(NamedTuple):
     delta_k: int
     max_import_vectors: int | None
     n_candidates: int | None
+    n_additions: int
     prune_tol: float
     max_newton_iter: int
     memory_limit: float
@@ -87,7 +89,7 @@ def grow(state, options, rng, order=None):
                 stopped = (f"one more column of {n_rows} rows would pass memory_limit = {options.memory_limit:.3g} "
                            "bytes. Raise memory_limit or tol.")
                 break
-            if not supply.add_one(state):
+            if not supply.add(state, min(limit, held) - len(state.indices)):
                 break
             if options.prune_tol > 0 and order is None:
                 state = prune(state, options.prune_tol, options.max_newton_iter)
@@ -119,38 +121,38 @@ class Supply:
             return self.remaining
         return np.sort(self.rng.choice(self.remaining, n_drawn, replace=False))
 
-    def add_one(self, state):
-        """Include the best row in the state and refit; False if no row is left that is independent of the others."""
+    def add(self, state, n_most):
+        """Include the best row (or up to `n_additions`, and n_most, at once) and refit; False if no row is left."""
+        size = 1 if self.order is not None else min(self.options.n_additions, n_most)
         while len(candidates := self.candidates()):
-            candidate, coef = best_candidate(state, candidates, self.options)
-            if candidate is None:
+            step, coef = best_step(state, candidates, size, self.options)
+            if step is None:
                 self.remaining = np.setdiff1d(self.remaining, candidates)  # dependent now, so dependent for good
                 continue
-            state.add(candidate)
+            state.add(step)
             if coef is not None:
                 state.set_coef(coef)
             elif self.options.refit == "newton":
                 refit(state, self.options.max_newton_iter)
-            self.remaining = self.remaining[self.remaining != candidate.index]
+            self.remaining = np.setdiff1d(self.remaining, step.indices)
             return True
         return False
 
 
-def best_candidate(state, candidates, options):
-    """The candidate of least H and, for the basic algorithm, its converged coefficients; (None, None) if all depend."""
+def best_step(state, candidates, size, options):
+    """The step of least H and, for the basic algorithm, its converged coefficients; (None, None) if all depend."""
     best, best_coef, least = None, None, np.inf
-    for objectives, make in one_step_candidates(state, candidates):
+    for block in one_step_candidates(state, candidates):
         if options.algorithm == "revised":
-            i = int(np.argmin(objectives))
-            if objectives[i] < least:
-                best, least = make(i), objectives[i]
+            if block.objectives.min() < least:
+                best, least = block.step_to(block.best_group(size)), block.objectives.min()
             continue
-        for i in np.flatnonzero(np.isfinite(objectives)):
+        for i in np.flatnonzero(np.isfinite(block.objectives)):
             trial = state.copy()
-            trial.add(make(i))
+            trial.add(block.step_to([i]))
             refit(trial, options.max_newton_iter)
             if trial.objective < least:
-                best, best_coef, least = make(i), trial.coef, trial.objective
+                best, best_coef, least = block.step_to([i]), trial.coef, trial.objective
     return best, best_coef
 
 

@@ -16,22 +16,17 @@ import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
 from scipy.optimize import minimize
 
-from linadd.sparse_kernel.kernel_base import row_slices
 from linadd.sparse_kernel.linear_algebra import jittered_cholesky
 from linadd.sparse_kernel.logistic_losses import logistic_losses, softmax_losses
 
-__all__ = ["Candidate", "ImportState", "Multinomial", "one_step_candidates", "prune", "refit"]
+__all__ = ["ImportState", "Multinomial", "prune", "refit"]
 
-# A candidate whose column depends on the chosen ones to this relative accuracy adds nothing.
-SCHUR_MARGIN = 1e-10
 NEWTON_TOL = 1e-10
 # A step with an old Newton matrix that shrinks the decrement less than this is a reason to compute the matrix anew.
 STALE_RATE = 0.1
 # Such steps converge linearly, so the last one must be shorter to end as near the optimum as a true Newton step.
 STALE_TOL = 1e-4 * NEWTON_TOL
 DENSE_NEWTON_LIMIT = 3000
-# Rows are worked off in blocks whose temporary arrays stay in a core's cache.
-CACHE_BYTES = 2**20
 
 
 class Multinomial:
@@ -67,19 +62,6 @@ class Multinomial:
     def loss(self, F):
         """-sum_i log P(y_i), a float, for F (n_outputs, n)."""
         return float(self.losses(np.ascontiguousarray(F)[:, :, None])[0])
-
-
-@dataclass
-class Candidate:
-    """One Newton step on the problem enlarged by a training row: what `ImportState.add` needs to take it."""
-
-    index: int
-    objective: float
-    column: np.ndarray  # K(X, x_index), (n,)
-    new_coef: np.ndarray  # coefficient of the new vector, (n_outputs,)
-    old_coef: np.ndarray  # those of the others after the step, (n_outputs, q)
-    border: np.ndarray  # G between the new vector and the others, (n_outputs, q)
-    corner: np.ndarray  # G of the new vector, (n_outputs,)
 
 
 @dataclass
@@ -144,25 +126,24 @@ class ImportState:
         self.reg_lambda = reg_lambda
         self.set_coef(self.coef)
 
-    def add(self, candidate):
-        """Include a candidate with the coefficients of its Newton step."""
-        q = self.size
-        if q == len(self.columns):
-            grown = np.empty((max(16, 2 * q), self.columns.shape[1]))
-            grown[:q] = self.columns
+    def add(self, step):
+        """Include the rows of a `candidate_scores.Step` with the coefficients of its Newton step."""
+        q, new_size = self.size, self.size + len(step.indices)
+        if new_size > len(self.columns):
+            grown = np.empty((max(16, 2 * q, new_size), self.columns.shape[1]))
+            grown[:q] = self.columns[:q]
             self.columns = grown
-        self.columns[q] = candidate.column
-        column = self.columns[self.n_fixed : q + 1, candidate.index]
-        penalty = np.zeros((q + 1, q + 1))
+        self.columns[q:new_size] = step.columns
+        penalty = np.zeros((new_size, new_size))
         penalty[:q, :q] = self.penalty
-        penalty[q, self.n_fixed :] = penalty[self.n_fixed :, q] = column
+        penalty[self.n_fixed :, q:] = self.columns[self.n_fixed : new_size, step.indices]
+        penalty[q:, self.n_fixed :] = penalty[self.n_fixed :, q:].T
         self.penalty = penalty
         factor = self.factor
-        self.indices.append(candidate.index)
-        self.coef = np.column_stack([candidate.old_coef, candidate.new_coef])
-        self.set_coef(self.coef)
+        self.indices.extend(step.indices)
+        self.set_coef(np.hstack([step.old_coef, step.new_coef]))
         if factor is not None and len(self.coef) == 1:
-            self.factor = bordered(factor, candidate.border[0], candidate.corner[0])
+            self.factor = bordered(factor, step.border[0], step.corner[0])
 
     def without(self, position, coef):
         """Return a copy without the coefficient at `position` and with the given ones (n_outputs, q - 1)."""
@@ -183,12 +164,13 @@ class ImportState:
 
 
 def bordered(factor, border, corner):
-    """Lower Cholesky factor of [[G, border], [border', corner]] from that of G."""
-    q = len(border)
-    out = np.zeros((q + 1, q + 1))
+    """Lower Cholesky factor of [[G, border], [border', corner]] from that of G; border (q, k), corner (k, k)."""
+    q = len(factor)
+    out = np.zeros((q + len(corner), q + len(corner)))
     out[:q, :q] = factor
-    out[q, :q] = solve_triangular(factor, border, lower=True) if q else 0.0
-    out[q, q] = np.sqrt(max(corner - out[q, :q] @ out[q, :q], SCHUR_MARGIN * corner))
+    if q:
+        out[q:, :q] = solve_triangular(factor, border, lower=True).T
+    out[q:, q:] = jittered_cholesky(corner - out[q:, :q] @ out[q:, :q].T)
     return out
 
 
@@ -267,75 +249,6 @@ def refit_lbfgs(state, max_iter):
     found = minimize(objective, start, jac=True, method="L-BFGS-B",
                      options={"maxiter": 20 * max_iter, "ftol": 1e-12, "gtol": 1e-8})
     state.set_coef(coef_of(found.x))
-
-
-def one_step_candidates(state, candidates):
-    """Yield, in blocks, the objectives of one Newton step with each candidate row added (design page 4.3).
-
-    Parameters
-    ----------
-    state : ImportState
-    candidates : int64 array (n_candidates,)
-
-    Yields
-    ------
-    (objectives, make) : float64 array (n_block,), callable
-        Infinite where the candidate depends on the import vectors; `make(i)` returns the block's i-th `Candidate`.
-    """
-    n_rows = len(state.kernel_diag)
-    P = state.likelihood.probabilities(state.F)
-    W = P * (1.0 - P)
-    response = W * state.F + (state.likelihood.targets - P)
-    factors = [jittered_cholesky(state.newton_block(P, c, c)) for c in range(len(P))]
-    if len(P) == 1:
-        state.factor = factors[0]
-    start = np.stack([solved(factor, state.K1 @ r) for factor, r in zip(factors, response, strict=True)])
-    for block in row_slices(len(candidates), n_rows * (1 + len(P))):
-        yield score_block(state, candidates[block], W, response, factors, start)
-
-
-def solved(factor, right):
-    """G^-1 right from the Cholesky factor of G; for no import vectors, the empty array."""
-    return cho_solve((factor, True), right) if len(factor) else right
-
-
-def score_block(state, candidates, W, response, factors, start):
-    """Objectives and `make` of one block of candidates; rows are worked off in cache-sized pieces, twice."""
-    lam, n_outputs, q, m = state.reg_lambda, len(W), state.size, len(candidates)
-    gram = state.gram(candidates)
-    K_S = state.K1[:, candidates].copy()
-    K_S[: state.n_fixed] = 0.0
-    border, corner, r = np.zeros((n_outputs, q, m)), np.zeros((n_outputs, m)), np.zeros((n_outputs, m))
-    pieces = row_slices(len(gram), m * (1 + n_outputs), CACHE_BYTES)
-    for rows in pieces:
-        for c in range(n_outputs):
-            weighted = gram[rows] * W[c, rows, None]
-            border[c] += state.K1[:, rows] @ weighted
-            corner[c] += np.einsum("ij,ij->j", gram[rows], weighted)
-            r[c] += response[c, rows] @ gram[rows]
-    border += lam * K_S
-    corner += lam * state.kernel_diag[candidates]
-    direction = np.stack([solved(factor, b) for factor, b in zip(factors, border, strict=True)])
-    schur = corner - np.sum(border * direction, axis=1)
-    usable = np.all(schur > SCHUR_MARGIN * corner, axis=0)
-    new = np.where(usable, r - np.einsum("cq,cqm->cm", start, border), 0.0) / np.where(usable, schur, 1.0)
-    old = start[:, :, None] - direction * new[:, None]
-    losses = np.zeros(m)
-    for rows in pieces:
-        F = np.empty((n_outputs, rows.stop - rows.start, m))
-        for c in range(n_outputs):
-            np.matmul(state.K1[:, rows].T, old[c], out=F[c])
-            F[c] += gram[rows] * new[c]
-        losses += state.likelihood.losses(F, rows)
-    penalty = np.einsum("cqm,qk,ckm->m", old, state.penalty, old, optimize=True)
-    penalty += np.sum(new * (2 * np.sum(K_S * old, axis=1) + new * state.kernel_diag[candidates]), axis=0)
-    objectives = np.where(usable, losses + 0.5 * lam * penalty, np.inf)
-
-    def make(i):
-        return Candidate(int(candidates[i]), float(objectives[i]), gram[:, i].copy(), new[:, i], old[:, :, i],
-                         border[:, :, i], corner[:, i])
-
-    return objectives, make
 
 
 def prune(state, prune_tol, max_iter=50):

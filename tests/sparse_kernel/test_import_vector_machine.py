@@ -144,6 +144,16 @@ def test_path_keeps_import_vectors_and_chooses_by_held_out_rows():
     assert by_error.reg_lambda_ == min(model.path_, key=lambda e: (e["error"], e["log_loss"]))["reg_lambda"]
 
 
+def test_groups_of_additions_cost_little_accuracy():
+    """Five at a time end within 3 % of the objective of one at a time, and stop exactly at the limit."""
+    X, y = blobs(400, seed=2)
+    options = {"reg_lambda": 0.05, "max_import_vectors": 18, "tol": 0}
+    single = ImportVectorMachine(**options).fit(X, y)
+    groups = ImportVectorMachine(n_additions=5, **options).fit(X, y)
+    assert len(groups.objective_history_) == 4 and len(set(groups.import_indices_.tolist())) == 18
+    assert groups.objective_history_[-1] < 1.03 * single.objective_history_[-1]
+
+
 def test_candidates_are_drawn_by_the_seed():
     X, y = blobs(300)
     fits = [ImportVectorMachine(n_candidates=5, random_state=seed).fit(X, y).import_indices_ for seed in (1, 1, 2)]
@@ -182,14 +192,14 @@ def test_saved_model_is_the_same_model(tmp_path):
 
 def test_interrupt_keeps_the_model_so_far(monkeypatch):
     X, y = blobs()
-    best = import_vector_growth.best_candidate
+    best = import_vector_growth.best_step
 
     def interrupted(state, *arguments):
         if len(state.indices) == stop_at:
             raise KeyboardInterrupt
         return best(state, *arguments)
 
-    monkeypatch.setattr(import_vector_growth, "best_candidate", interrupted)
+    monkeypatch.setattr(import_vector_growth, "best_step", interrupted)
     stop_at = 3
     with pytest.warns(ConvergenceWarning) as caught:
         model = ImportVectorMachine(tol=0).fit(X, y)
@@ -222,6 +232,7 @@ def test_memory_limit_is_refused_before_and_kept_during_the_fit():
     ({"scale": "robust"}, "scale: 'robust' is not a choice. Choose from 'standard', 'minmax', None."),
     ({"reg_lambda": 0}, "reg_lambda: 0 is not a number above 0 nor 'path'. Give one of them."),
     ({"reg_lambda": "cv"}, "reg_lambda: 'cv' is not a number above 0 nor 'path'. Give one of them."),
+    ({"algorithm": "basic", "n_additions": 2}, "n_additions: 2 needs algorithm='revised'; 'basic' adds one at a time."),
     ({"n_candidates": 0}, "n_candidates: 0 is below 1. Give a larger number."),
 ])
 def test_option_messages(options, message):

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax
 
-from linadd.sparse_kernel import kernel_logistic
-from linadd.sparse_kernel.kernel_logistic import ImportState, Multinomial, one_step_candidates, prune, refit
+from linadd.sparse_kernel import candidate_scores, kernel_logistic
+from linadd.sparse_kernel.candidate_scores import one_step_candidates
+from linadd.sparse_kernel.kernel_logistic import ImportState, Multinomial, prune, refit
 from linadd.sparse_kernel.kernels import RBF
 from tests.sparse_kernel import plain_ivm
 from tests.sparse_kernel.toy import T1, Y3, Y
@@ -22,12 +23,12 @@ def make_state(X, y_index, n_classes=2, reference=0, lam=LAM, intercept=False):
 
 def add(state, index):
     """Include a row by its one-step coefficients."""
-    for _, make in one_step_candidates(state, np.array([index])):
-        state.add(make(0))
+    for block in one_step_candidates(state, np.array([index])):
+        state.add(block.step_to([0]))
 
 
 def scores(state, candidates):
-    return np.concatenate([objectives for objectives, _ in one_step_candidates(state, np.asarray(candidates))])
+    return np.concatenate([block.objectives for block in one_step_candidates(state, np.asarray(candidates))])
 
 
 def noisy_data(n=60, n_classes=2, seed=0):
@@ -50,8 +51,8 @@ def test_first_step_scores_of_the_toy_data():
 @pytest.mark.parametrize("block_bytes", [2**9, 2**20])
 def test_scores_equal_a_newton_step_on_the_enlarged_problem(block_bytes, monkeypatch):
     """Also when rows and candidates are worked off in many small blocks, and away from the optimum."""
-    monkeypatch.setattr(kernel_logistic, "CACHE_BYTES", block_bytes)
-    monkeypatch.setattr(kernel_logistic.row_slices, "__defaults__", (8 * block_bytes,))
+    monkeypatch.setattr(candidate_scores, "CACHE_BYTES", block_bytes)
+    monkeypatch.setattr(candidate_scores.row_slices, "__defaults__", (8 * block_bytes,))
     X, y_index = noisy_data()
     state = make_state(X, y_index)
     for index in (3, 11, 40):
@@ -149,3 +150,42 @@ def test_two_classes_as_baseline_and_as_softmax_with_twice_the_penalty():
     np.testing.assert_allclose(baseline.F[0], -binary.F[0], atol=1e-6)
     np.testing.assert_allclose(softmax.F[1] - softmax.F[0], binary.F[0], atol=1e-6)
     np.testing.assert_allclose(softmax.F.sum(axis=0), 0, atol=1e-6)
+
+
+@pytest.mark.parametrize(("n_classes", "reference"), [(2, 0), (3, None)])
+def test_a_group_is_a_joint_newton_step_of_greedy_choices(n_classes, reference):
+    """Greedy by the quadratic model; the step equals one Newton step of all its vectors together."""
+    X, y_index = noisy_data(n_classes=n_classes, seed=6)
+    state = make_state(X, y_index, n_classes, reference)
+    add(state, 3)
+    (block,) = one_step_candidates(state, np.arange(10, 50))
+    chosen = block.best_group(5)
+    assert chosen[0] == np.argmin(block.objectives) and len(set(chosen)) == 5
+    step = block.step_to(chosen)
+    before = state.copy()
+    state.add(step)
+    P = before.likelihood.probabilities(before.F)
+    for c in range(len(P)):
+        K1 = np.vstack([before.K1, step.columns])
+        W = P[c] * (1 - P[c])
+        G = (K1 * W) @ K1.T + LAM * state.penalty
+        expected = np.linalg.solve(G, K1 @ (W * before.F[c] + before.likelihood.targets[c] - P[c]))
+        np.testing.assert_allclose(state.coef[c], expected, atol=1e-9)
+        np.testing.assert_allclose(np.tril(state.factor) @ np.tril(state.factor).T if len(P) == 1 else G, G, atol=1e-9)
+
+    def gain(positions):
+        """Fall of the quadratic model: 1/2 rhs' schur^-1 rhs, summed over outputs."""
+        part = block.step_to(positions)
+        schur = part.corner - np.einsum("cqk,cql->ckl", part.border, block.direction[:, :, positions])
+        return 0.5 * np.einsum("ck,ckl,cl->", part.new_coef, schur, part.new_coef)
+
+    for k in range(1, 5):
+        others = [i for i in range(40) if i not in chosen[:k]]
+        assert max(others, key=lambda i, k=k: gain([*chosen[:k], i])) == chosen[k]
+
+
+def test_a_group_leaves_dependent_candidates_out():
+    X = np.vstack([T1, T1])
+    (block,) = one_step_candidates(make_state(X, np.tile(Y01, 2)), np.arange(16))
+    chosen = block.best_group(16)
+    assert len(chosen) == 8 and len({index % 8 for index in chosen}) == 8
