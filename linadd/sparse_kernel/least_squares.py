@@ -58,7 +58,13 @@ class Basis:
 
 
 def cut_blocks(block, n_basis):
-    """The block in pieces whose design of `n_basis` columns takes at most BLOCK_VALUES values."""
+    """The block in pieces whose design of `n_basis` columns takes at most BLOCK_VALUES values.
+
+    Parameters
+    ----------
+    block : Block
+    n_basis : int
+    """
     step = max(1, BLOCK_VALUES // max(1, n_basis))
     for start in range(0, len(block.X), step):
         rows = slice(start, start + step)
@@ -107,7 +113,14 @@ def smallest(parts, count):
 
 
 def design(distances, sigma):
-    """exp(-distances / (2 sigma^2)) of squared distances, in a new array of their shape."""
+    """exp(-distances / (2 sigma^2)), in a new array.
+
+    Parameters
+    ----------
+    distances : float64 array
+        Squared.
+    sigma : float
+    """
     values = distances * (-0.5 / sigma**2)
     return np.exp(values, out=values)
 
@@ -161,12 +174,34 @@ class NormalEquations:
                         self.target[s][k][fold] += part.T @ indicator[ends[fold] - count[fold] : ends[fold]]
 
     def of_all_rows(self, s, k):
-        """H (n_basis, n_basis) and h (n_basis, n_served) of width s and basis k, in new arrays."""
+        """H and h over all rows, in new arrays.
+
+        Parameters
+        ----------
+        s, k : int
+            Positions of the width and of the basis.
+
+        Returns
+        -------
+        H, h : float64 arrays (n_basis, n_basis), (n_basis, n_served)
+        """
         n_rows = self.count.sum()
         return self.gram[s][k].sum(axis=0) / n_rows, self.target[s][k].sum(axis=0) / n_rows
 
     def without_fold(self, s, k, fold):
-        """H and h over the rows of the other folds, for the centres of the other folds; first, their indices."""
+        """H and h over the rows of the other folds, for the centres of the other folds.
+
+        Parameters
+        ----------
+        s, k, fold : int
+            Positions of the width and of the basis; the fold left out.
+
+        Returns
+        -------
+        inside : int array (n_inside,)
+            Indices of those centres.
+        H, h : float64 arrays (n_inside, n_inside), (n_inside, n_served)
+        """
         inside = np.flatnonzero(self.bases[k].fold != fold)
         n_rows = self.count.sum() - self.count[fold]
         gram = (self.gram[s][k].sum(axis=0) - self.gram[s][k][fold])[np.ix_(inside, inside)]
@@ -195,7 +230,13 @@ def ridge_path(gram, target, ridges):
 
 
 def ridge_solve(gram, target, ridge):
-    """(gram + ridge I)^-1 target by Cholesky, for `ridge_path`'s arguments and one ridge; `gram` is overwritten.
+    """(gram + ridge I)^-1 target by Cholesky; `gram` is overwritten.
+
+    Parameters
+    ----------
+    gram : float64 array (n_basis, n_basis), positive semi-definite
+    target : float64 array (n_basis, n_served)
+    ridge : float, above 0
 
     Raises
     ------

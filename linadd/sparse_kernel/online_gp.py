@@ -179,7 +179,18 @@ class OnlineGP:
         posterior.site_gram[:d, :d] = site_gram
 
     def whiten(self, X, kernel=None):
-        """(L, U, gamma) of `online_gp_refine` for rows X, under another kernel if one is given."""
+        """Coordinates in which the prior of the basis values is N(0, I); the formulas are in `online_gp_refine`.
+
+        Parameters
+        ----------
+        X : float64 array (n_rows, n_features)
+        kernel : Kernel, optional
+            Instead of the model's own.
+
+        Returns
+        -------
+        L, U, gamma : float64 arrays (size, size), (n_rows, size), (n_rows,)
+        """
         kernel = self.kernel if kernel is None else kernel
         basis = self.basis[: self.size]
         factor = jittered_cholesky(kernel(basis))
@@ -191,6 +202,13 @@ class OnlineGP:
     def refine(self, X, y, tol, n_sweeps, rng):
         """EP sweeps with the basis fixed until no site changes by `tol`; every P_i must be Q k_i already.
 
+        Parameters
+        ----------
+        X, y, tol, rng
+            As for `train`.
+        n_sweeps : int
+            At most so many.
+
         Returns
         -------
         n_done, change, is_interrupted
@@ -198,7 +216,7 @@ class OnlineGP:
         """
         factor, U, gamma = self.whiten(X)
         precision, mean = self.sites.precision, self.sites.mean
-        n_done, change, is_interrupted = refine_sites(U, gamma, y, precision, mean, self.settings, tol, n_sweeps, rng)
+        n_done, change, is_interrupted = refine_sites(U, gamma, y, (precision, mean), self.settings, tol, n_sweeps, rng)
         d, posterior = self.size, self.posterior
         P = solve_triangular(factor, U.T, lower=True, trans="T").T
         beta, B = gaussian_of_sites(U, precision, mean)
@@ -211,7 +229,7 @@ class OnlineGP:
         return n_done, change, is_interrupted
 
     def best_kernel(self, X, y, bounds):
-        """The kernel of largest evidence near this one's, with basis and projections' rows as they are.
+        """The kernel of largest evidence that L-BFGS finds from this one, with the rows of the basis as they are.
 
         Parameters
         ----------
@@ -228,7 +246,7 @@ class OnlineGP:
         def loss(theta):
             """Minus the evidence, at sites that start from those of the last call."""
             _, U, gamma = self.whiten(X, self.kernel.with_theta(theta))
-            refine_sites(U, gamma, y, precision, mean, self.settings, SEARCH_TOL, SEARCH_SWEEPS, None)
+            refine_sites(U, gamma, y, (precision, mean), self.settings, SEARCH_TOL, SEARCH_SWEEPS, None)
             return -log_evidence(U, gamma, y, precision, mean, self.settings)
 
         found = minimize(loss, np.clip(self.kernel.theta, *bounds.T), method="L-BFGS-B", bounds=bounds,
@@ -236,7 +254,13 @@ class OnlineGP:
         return self.kernel.with_theta(found.x)
 
     def log_evidence(self, X, y):
-        """EP estimate of log P(y | kernel), with the projections that the sites have."""
+        """EP estimate of log P(y | kernel), with the projections that the sites have.
+
+        Parameters
+        ----------
+        X, y : float64 arrays (n_rows, n_features), (n_rows,)
+            The rows of the sites.
+        """
         gamma = self.whiten(X)[2]
         U = self.sites.projection[:, : self.size] @ jittered_cholesky(self.posterior.G[: self.size, : self.size])
         return log_evidence(U, gamma, y, self.sites.precision, self.sites.mean, self.settings)
@@ -252,8 +276,12 @@ class OnlineGP:
         return mean, np.maximum(variance, 0.0)
 
 
-def refine_sites(U, gamma, y, precision, mean, settings, tol, n_sweeps, rng):
-    """Sweeps of `refine_sweep` until no site changes by `tol`: (sweeps done, last change, is_interrupted)."""
+def refine_sites(U, gamma, y, sites, settings, tol, n_sweeps, rng):
+    """Sweeps of `refine_sweep` over `sites` = (precision, mean), changed in place, until none changes by `tol`.
+
+    Returns what `OnlineGP.train` does.
+    """
+    precision, mean = sites
     change, n_done = np.inf, 0
     try:
         while n_done < n_sweeps and not change < tol:

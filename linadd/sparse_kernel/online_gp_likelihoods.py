@@ -39,6 +39,16 @@ def derivatives(likelihood, y, mean, variance, bias, slope):
     """First and second derivative of log E[P(y|f)] in the mean; the second is negative for all three likelihoods.
 
     For the logit they are those of the quadrature sum itself: E[P'] / E[P] and E[P''] / E[P] - first^2.
+
+    Parameters
+    ----------
+    likelihood : int
+        A value of `LIKELIHOODS`.
+    y, mean, variance, bias, slope : float
+
+    Returns
+    -------
+    first, second : float
     """
     total = 1.0 / (slope * slope) + variance
     if likelihood == GAUSSIAN:
@@ -87,6 +97,18 @@ def log_evidence_terms(likelihood, y, mean, variance, bias, slope):
 
 
 def log_positive_probability(likelihood, mean, variance, bias, slope):
-    """log P(positive class), elementwise, float64; arguments as for `log_evidence_terms`."""
+    """log P(positive class), elementwise.
+
+    Parameters
+    ----------
+    likelihood : int
+        A value of `LIKELIHOODS`.
+    mean, variance : float64 arrays of one shape
+    bias, slope : float
+
+    Returns
+    -------
+    float64 array of that shape
+    """
     kind = LOGIT if likelihood == LOGIT else PROBIT
     return log_evidence_terms(kind, np.ones_like(mean), mean, variance, bias, slope)

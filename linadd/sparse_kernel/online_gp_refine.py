@@ -18,9 +18,18 @@ __all__ = ["gaussian_of_sites", "log_evidence", "refine_sweep"]
 
 @compiled_sums
 def refine_sweep(order, U, gamma, y, precision, mean, beta, B, settings):
-    """Refine the sites in `order`, in place: precision and mean (n_sites,), and the posterior beta (m,), B (m, m).
+    """Refine the sites in `order`.
 
-    U (n_sites, m), gamma and y (n_sites,) are as in the module's formulas.
+    Parameters
+    ----------
+    order : int array
+    U : float64 array (n_sites, m)
+    gamma, y : float64 arrays (n_sites,)
+    precision, mean : float64 arrays (n_sites,)
+        Of the sites; changed in place.
+    beta, B : float64 arrays (m,), (m, m)
+        The posterior of these sites; changed in place.
+    settings : Settings
     """
     size = beta.shape[0]
     direction = np.empty(size)
@@ -57,7 +66,17 @@ def refine_sweep(order, U, gamma, y, precision, mean, beta, B, settings):
 
 
 def gaussian_of_sites(U, precision, mean):
-    """Posterior (beta, B) of the whitened basis values from all sites: float64 (m,) and (m, m)."""
+    """Posterior of the whitened basis values from all sites.
+
+    Parameters
+    ----------
+    U : float64 array (n_sites, m)
+    precision, mean : float64 arrays (n_sites,)
+
+    Returns
+    -------
+    beta, B : float64 arrays (m,), (m, m)
+    """
     weighted = U * precision[:, None]
     B = cho_solve(cho_factor(np.eye(U.shape[1]) + weighted.T @ U, lower=True), np.eye(U.shape[1]))
     return B @ (weighted.T @ mean), B

@@ -115,7 +115,15 @@ def catch_up(sites, i, swaps, size):
 
 @compiled
 def catch_up_sites(sites, swaps, size):
-    """Bring every row of P up to date and empty the list of swaps."""
+    """Bring every row of P up to date and empty the list of swaps.
+
+    Parameters
+    ----------
+    sites : Sites
+    swaps : Swaps
+    size : int
+        Basis vectors in use.
+    """
     for i in range(sites.precision.shape[0]):
         if sites.precision[i] != 0.0:
             catch_up(sites, i, swaps, size)
@@ -299,10 +307,19 @@ def settle(posterior, i, slot, precision, sites, swaps, scratch):
 
 @compiled
 def process_rows(rows, y, cross, gram, posterior, sites, swaps, settings, scratch):
-    """`process_row` for a block of sites `rows` (n_block,) with labels y (n_block,).
+    """`process_row` for a block of rows; everything but rows, y, gram and settings is changed in place.
 
-    `cross` (n_block, m) is K(block, basis), kept up to date from `gram` (n_block, n_block) = K(block, block); `scratch`
-    is (8, m).
+    Parameters
+    ----------
+    rows : int64 array (n_block,)
+        Their sites.
+    y : float64 array (n_block,)
+    cross : float64 array (n_block, m)
+        K(block, basis), kept up to date as the basis changes.
+    gram : float64 array (n_block, n_block)
+        K(block, block).
+    posterior, sites, swaps, settings : Posterior, Sites, Swaps, Settings
+    scratch : float64 array (8, m)
     """
     for t in range(rows.shape[0]):
         slot = process_row(rows[t], y[t], cross[t], gram[t, t], posterior, sites, swaps, settings, scratch)

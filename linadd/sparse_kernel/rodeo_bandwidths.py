@@ -16,6 +16,8 @@ import numpy as np
 
 from linadd._jit import compiled, compiled_sums, run_threads
 
+__all__ = ["bandwidth_steps", "local_bandwidths", "search_threshold"]
+
 LOG_2_PI = math.log(2.0 * math.pi)
 
 

@@ -251,5 +251,5 @@ def test_refinement_converges_for_every_budget():
         assert change < 1e-8
         _, U, gamma = model.whiten(X)
         precision, mean = model.sites.precision.copy(), model.sites.mean.copy()
-        refine_sites(U, gamma, y, precision, mean, PROBIT, 0.0, 1, None)
+        refine_sites(U, gamma, y, (precision, mean), PROBIT, 0.0, 1, None)
         np.testing.assert_allclose(precision, model.sites.precision, atol=1e-7)
