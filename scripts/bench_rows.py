@@ -12,15 +12,17 @@ import os
 import platform
 import time
 
+import numba
 import numpy as np
 
 from linadd import penalty
-from linadd._jit import compiled
 from linadd._simd import N_LANES, aligned_zeros
 from linadd.census import CensusTaker
 from linadd.chunks import Chunk
 from linadd.encoders import make_encoder, rows
 from linadd.encoders.centring import CodeMoments
+
+compiled = numba.njit(error_model="numpy")  # not cached: a script is another module when it is imported
 
 
 @compiled
