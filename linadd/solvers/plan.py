@@ -67,12 +67,12 @@ class Plan:
         """Training chunks of each block of an epoch: a fresh permutation, cut into groups (fixed blocks stall)."""
         order = np.arange(self.n_chunks)
         if is_shuffled and not self.fits:
-            order = self.generator(epoch).permutation(order)
+            order = self.generator(epoch, self.n_chunks).permutation(order)
         return [order[start : start + self.block_chunks] for start in range(0, self.n_chunks, self.block_chunks)]
 
-    def generator(self, *place):
-        """Random generator of one place in the run, such as (epoch, block)."""
-        return np.random.default_rng([self.seed, *place])
+    def generator(self, epoch, block):
+        """Random generator of the rows of a block of an epoch; the place after all blocks is that of the chunks."""
+        return np.random.default_rng([self.seed, epoch, block])
 
     def record(self):
         """The plan as a JSON-able dict."""

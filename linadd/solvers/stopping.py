@@ -116,12 +116,14 @@ def best_intercept(code, scores, signs, costs, start, ridge=0.0, centre=0.0):
         step = b - slope / curvature if curvature > 0 else np.nan
         if low < step < high and abs(step - b) <= 1e-12 * max(1.0, abs(b)):
             break
-        if np.isinf(low) or np.isinf(high):
-            far = b - np.sign(slope) * reach
+        is_inside, is_open = low < step < high, np.isinf(low) or np.isinf(high)
+        if is_inside and (abs(step - b) < reach or not is_open):
+            b = step
+        elif is_open:
+            b -= np.sign(slope) * reach
             reach *= 4
-            b = step if low < step < high and abs(step - b) < reach else far
         else:
-            b = step if low < step < high else 0.5 * (low + high)
+            b = 0.5 * (low + high)
     return best, best_value
 
 

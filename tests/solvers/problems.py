@@ -10,18 +10,23 @@ from linadd.penalty import penalised_code
 from linadd.solvers.base import Run
 from linadd.solvers.memory import Memory
 from linadd.sources import open_source
-from linadd.train import Progress, embed, make_problem, plan_of
+from linadd.train import Progress, embed, make_problem, plan_of, train
 
 LOSSES = ("hinge", "squared_hinge", "logistic")
 
 
-def toy(n_rows=120, n_features=4, n_classes=2, seed=0):
+def toy(n_rows=120, n_features=4, n_classes=2, noise=0.5, seed=0):
     """Gaussian rows whose label follows a curve, with some noise: (X, y)."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n_rows, n_features))
-    score = X[:, 0] ** 2 + X[:, 1 % n_features] + 0.5 * rng.standard_normal(n_rows)
+    score = X[:, 0] ** 2 + X[:, 1 % n_features] + noise * rng.standard_normal(n_rows)
     ranks = np.argsort(np.argsort(score))
     return X, ranks * n_classes // n_rows
+
+
+def fit(X, y=None, weights=None, chunk_rows=None, **choices):
+    """The model of rows in memory, or of a path, under options."""
+    return train(open_source(X, y, weights=weights, chunk_rows=chunk_rows), Options(**choices))
 
 
 def make_run(X, y, weights=None, chunk_rows=None, **choices):
