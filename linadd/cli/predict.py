@@ -34,7 +34,10 @@ def predict(
     where: Where = None,
     index_base: IndexBase = "auto",
 ):
-    """Write labels, scores or probabilities of all rows, in file order."""
+    """Write labels, scores or probabilities of rows.
+
+    The rows stand in the order of the file.
+    """
     if output not in OUTPUTS:
         raise ConfigError(f"--output: {output!r} is not one of {', '.join(OUTPUTS)}.")
     import numpy as np  # and these load numba, which the parser must not

@@ -131,7 +131,7 @@ class Terminal:
             self.print_error(type(error).__name__, str(error), getattr(error, "message", None), **place)
             return USAGE if isinstance(error, ConfigError) else FAILED
         if isinstance(error, MemoryError):
-            text = f"out of memory ({error or 'no more from the system'}). Lower --memory-limit."
+            text = f"out of memory ({str(error) or 'the system has no more'}). Lower --memory-limit."
         elif isinstance(error, OSError):
             place["file"] = error.filename
             where = f"{error.filename}: " if error.filename else ""

@@ -128,12 +128,11 @@ def test_liblinear_finds_the_same_scores(solver, linadd, tmp_path):
 
 
 @pytest.mark.skipif(not REFERENCE.exists(), reason=f"{REFERENCE} is not there")
-@pytest.mark.parametrize("order", [0, 1])
-def test_libspline_has_the_same_optimum(order, linadd, tmp_path):
+def test_libspline_has_the_same_optimum(linadd, tmp_path):
     with np.load(REFERENCE) as file:
-        X, y, optimum = file["toy_X"], file["toy_y"], file[f"toy_bspline_degree1_order{order}_optimum"]
+        X, y, optimum = file["toy_X"], file["toy_y"], file["toy_bspline_degree1_order0_optimum"]
     path = write_h5(tmp_path / "toy.h5", X=X, y=y.ravel())
-    letters = ["-c", "10", "-d", "1", "-r", str(order), "-e", "0.01"]
+    letters = ["-c", "10", "-d", "1", "-r", "0", "-e", "0.01"]
     arguments = ("--compat", "libspline", "--max-epochs", "20000", "--json", "--", *letters)
     record = linadd("train", path, tmp_path / "m.safetensors", *arguments).record
     # A violation of 0.01 leaves the objective within some 6e-4; the solver's own tests go to 1e-4.

@@ -1,0 +1,66 @@
+"""`linadd convert`: its options reach the writer, and what it cannot do is said before anything is read."""
+
+import h5py
+import numpy as np
+import pytest
+
+from tests.cli.conftest import NAMES, rows_and_labels, write_libsvm
+
+
+def test_rows_are_written_as_asked(linadd, data, tmp_path):
+    out = tmp_path / "rows.h5"
+    options = ["--dtype", "float64", "--codec", "none", "--chunk-rows", "7", "--where", "part=1"]
+    run = linadd("convert", data / "train.h5", out, *options)
+    X, y = rows_and_labels()
+    with h5py.File(out) as file:
+        assert (file["X"][:] == X[1::3]).all() and (file["y"][:] == y[1::3]).all()
+        assert file["X"].dtype == np.float64 and file["X"].chunks == (7, 3) and file["X"].compression is None
+        assert file.attrs["feature_names"].tolist() == NAMES
+    assert run.out.startswith(f"{out}: 100 rows of 3 features, float64, ") and run.status == 0
+
+
+def test_text_becomes_hdf5(linadd, tmp_path):
+    X, y = rows_and_labels(40)
+    path = write_libsvm(tmp_path / "rows.libsvm", X, y)
+    record = linadd("convert", path, tmp_path / "rows.h5", "--json").record
+    expected = {"path": f"{tmp_path}/rows.h5", "n_rows": 40, "n_features": 3, "dtype": "float64", "source": str(path)}
+    assert expected.items() <= record.items() and record["bytes"] == (tmp_path / "rows.h5").stat().st_size
+
+
+def test_rows_are_shuffled_by_the_seed(linadd, data, tmp_path):
+    X, _ = rows_and_labels()
+    orders = []
+    for seed in (0, 0, 1):
+        linadd("convert", data / "train.h5", tmp_path / "rows.h5", "--shuffle", "--seed", seed)
+        with h5py.File(tmp_path / "rows.h5") as file:
+            orders.append(file["X"][:])
+            assert (np.sort(orders[-1], axis=0) == np.sort(X, axis=0)).all()
+    assert (orders[0] == orders[1]).all() and (orders[0] != orders[2]).any() and (orders[0] != X).any()
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "message"),
+    [
+        ("rows.csv", "", "rows.csv: convert writes HDF5. Give a name that ends in .h5 or .hdf5."),
+        ("rows.h5", "--codec gzip", "codec is 'gzip'. It is one of lz4, zstd, none."),
+        ("rows.h5", "--chunk-rows 0", "chunk_rows is 0. It must be at least 1."),
+        (
+            "rows.h5",
+            "--chunk-rows few",
+            "Invalid value for '--chunk-rows': 'few' is not an integer. See `linadd convert --help`.",
+        ),
+    ],
+)
+def test_a_usage_error_is_one_line_and_2(target, options, message, linadd, data, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run = linadd("convert", data / "train.h5", target, *options.split())
+    assert (run.status, run.err) == (2, f"error: {message}\n")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_value_that_the_type_cannot_hold_is_named(linadd, data, tmp_path):
+    run = linadd("convert", data / "train.h5", tmp_path / "rows.h5", "--dtype", "int8")
+    value = rows_and_labels()[0][0, 0]
+    message = f"value {value} cannot be held by int8. Choose another --dtype."
+    assert (run.status, run.err) == (1, f"error: {data}/train.h5, row 1, column 'age': {message}\n")
+    assert not list(tmp_path.iterdir())
