@@ -97,12 +97,13 @@ def bench_ivm(folder, quick):
         model, text, _ = timed(lambda svc=svc: CalibratedClassifierCV(svc).fit(X, y), 1 if quick else 3)
         error, loss = error_and_log_loss(model, X_test, y_test)
         print(f"| CalibratedClassifierCV(SVC(C={C})) | {text} | {len(svm.support_)} | {error:.4f} | {loss:.4f} |")
-    for reg_lambda, n_candidates in ((1e-2, 59), (1e-3, 59), (1e-3, 150)):
-        ivm = ImportVectorMachine(RBF(1.0, float(np.sqrt(X.shape[1] / 2))), reg_lambda, scale=None, tol=0,
-                                  max_import_vectors=most, n_candidates=n_candidates, random_state=0)
-        model, text, _ = timed(lambda ivm=ivm: ivm.fit(X, y), 1)
+    for n_candidates, n_additions in ((59, 1), (300, 10), (300, 20), (400, 40)):
+        ivm = ImportVectorMachine(RBF(1.0, float(np.sqrt(X.shape[1] / 2))), 1e-2, scale=None, tol=0,
+                                  max_import_vectors=most, n_candidates=n_candidates, n_additions=n_additions,
+                                  random_state=0)
+        model, text, _ = timed(lambda ivm=ivm: ivm.fit(X, y), 1 if n_additions == 1 or quick else 3)
         error, loss = error_and_log_loss(model, X_test, y_test)
-        print(f"| ImportVectorMachine({reg_lambda:g}, n_candidates={n_candidates}) | {text} | "
+        print(f"| ImportVectorMachine, {n_additions} of {n_candidates} candidates a step | {text} | "
               f"{len(model.import_indices_)} | {error:.4f} | {loss:.4f} |")
 
 
@@ -115,13 +116,14 @@ def bench_gpc(folder, quick):
     model, text, slow = timed(lambda: full.fit(X, y), 1)
     error, loss = error_and_log_loss(model, X_test, y_test)
     print(f"| GaussianProcessClassifier of scikit-learn | {text} | {error:.4f} | {loss:.4f} |")
-    for selection, n_candidates in (("adaptive", 1), ("adaptive", 2), ("validation", None)):
-        sparse = SparseGPClassifier(n_basis=d, selection=selection, n_candidates=n_candidates, scale=None,
+    for selection, n_candidates, n_basis in (("adaptive", 1, d), ("adaptive", 2, d), ("validation", None, d),
+                                             ("adaptive", 2, 2 * d), ("validation", None, 2 * d)):
+        sparse = SparseGPClassifier(n_basis=n_basis, selection=selection, n_candidates=n_candidates, scale=None,
                                     max_outer_iter=6, random_state=0)
         model, text, fast = timed(lambda sparse=sparse: sparse.fit(X, y), 1 if quick else 3)
         error, loss = error_and_log_loss(model, X_test, y_test)
-        print(f"| SparseGPClassifier({selection} {n_candidates or ''}, n_basis={d}), {slow / fast:.0f} times faster | "
-              f"{text} | {error:.4f} | {loss:.4f} |")
+        print(f"| SparseGPClassifier({selection} {n_candidates or ''}, n_basis={n_basis}), {slow / fast:.0f} times "
+              f"faster | {text} | {error:.4f} | {loss:.4f} |")
 
 
 def bench_large(folder, quick):
@@ -135,9 +137,10 @@ def bench_large(folder, quick):
           "|---|---|---|---|---|---|")
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"| data loaded | | | | | {before:.0f} |")
-    models = {"SparseGPClassifier": SparseGPClassifier(n_basis=d, max_outer_iter=3, n_restarts=1, random_state=0),
-              "ImportVectorMachine": ImportVectorMachine(reg_lambda=0.1, max_import_vectors=d, n_candidates=59, tol=0,
-                                                         random_state=0)}
+    models = {"SparseGPClassifier": SparseGPClassifier(n_basis=d, n_candidates=2, max_outer_iter=4, n_restarts=1,
+                                                       random_state=0),
+              "ImportVectorMachine": ImportVectorMachine(reg_lambda=0.1, max_import_vectors=d, n_candidates=100,
+                                                         n_additions=10, tol=0, random_state=0)}
     for name, estimator in models.items():
         model, text, _ = timed(lambda estimator=estimator: estimator.fit(X, y), 1)
         error, loss = error_and_log_loss(model, X_test, y_test)
