@@ -13,13 +13,15 @@ from linadd.sparse_kernel.linear_algebra import jittered_cholesky
 from linadd.sparse_kernel.online_gp_refine import gaussian_of_sites, log_evidence, refine_sweep
 from linadd.sparse_kernel.online_gp_steps import Posterior, Sites, Swaps, catch_up_sites, process_rows
 
-__all__ = ["OnlineGP"]
+__all__ = ["OnlineGP", "train_model"]
 
 BLOCK_ROWS = 256
 SWAPS_KEPT = 64
 # The search for kernel parameters: EP at every trial, steps of L-BFGS, and the step of finite differences in a
 # log-parameter. At an EP fixed point the evidence is stationary in the sites, so their tolerance enters squared.
 SEARCH_TOL, SEARCH_SWEEPS, SEARCH_STEPS, SEARCH_DIFFERENCE = 1e-5, 20, 15, 1e-4
+# Rebuilds of the basis, each after a search; the smallest move of a log-parameter that is worth another.
+SEARCH_ROUNDS, LEAST_MOVE = 4, 1e-3
 
 
 class OnlineGP:
@@ -274,6 +276,46 @@ class OnlineGP:
             mean[rows] = k @ self.posterior.alpha[:d]
             variance[rows] += np.einsum("ij,ij->i", k @ self.posterior.C[:d, :d], k)
         return mean, np.maximum(variance, 0.0)
+
+
+def train_model(model, X, y, search, options):
+    """Train an empty model, in turns with searches for its kernel if asked to.
+
+    Parameters
+    ----------
+    model : OnlineGP
+        Without sites.
+    X, y : float64 arrays (n_rows, n_features), (n_rows,)
+    search : bool
+        Maximise the evidence over the kernel's parameters.
+    options : dict
+        Keyword arguments of `OnlineGP.train`.
+
+    Returns
+    -------
+    model : OnlineGP
+        The one of largest evidence.
+    evidence : float
+        -inf where the basis is empty.
+    report : tuple
+        What `OnlineGP.train` returned for it; `is_interrupted` if Ctrl-C came at any time.
+    """
+    bounds, best = model.kernel.bounds(), None
+    for _ in range(SEARCH_ROUNDS if search else 1):
+        report = model.train(X, y, **options)
+        evidence = model.log_evidence(X, y) if model.size else -np.inf
+        is_better = best is None or evidence > best[1]
+        best = (model, evidence, report) if is_better else (*best[:2], (*best[2][:2], report[2]))
+        if not search or report[2] or not is_better:
+            break
+        try:
+            kernel = model.best_kernel(X, y, bounds)
+        except KeyboardInterrupt:
+            return *best[:2], (*report[:2], True)
+        if np.abs(kernel.theta - model.kernel.theta).max() < LEAST_MOVE:
+            break
+        model = OnlineGP(kernel, model.settings, model.max_basis, X.shape[1])
+    return best
 
 
 def refine_sites(U, gamma, y, sites, settings, tol, n_sweeps, rng):

@@ -22,15 +22,11 @@ from linadd.sparse_kernel.base import (
     signs_of,
 )
 from linadd.sparse_kernel.kernels import kernel_from_description, make_kernel
-from linadd.sparse_kernel.online_gp import OnlineGP
+from linadd.sparse_kernel.online_gp import OnlineGP, train_model
 from linadd.sparse_kernel.online_gp_likelihoods import LIKELIHOODS, log_positive_probability
 from linadd.sparse_kernel.online_gp_steps import SCORES, Settings
 
 __all__ = ["SparseOnlineGPClassifier"]
-
-# Rebuilds of the basis under `optimize_hyperparameters`, each after a search; the smallest move worth another.
-SEARCH_ROUNDS, LEAST_MOVE = 4, 1e-3
-
 
 class SparseOnlineGPClassifier(KernelClassifier):
     """Gaussian process classifier that sees rows one at a time and keeps a bounded set of basis vectors.
@@ -149,10 +145,13 @@ class SparseOnlineGPClassifier(KernelClassifier):
         n_models = len(self._positive_classes())
         self._check_memory(len(rows) * n_models, n_basis)
         kernel, rng = kernel.with_default_lengths(rows), np.random.default_rng(self.random_state)
+        options = {"max_sweeps": self.max_sweeps, "freeze_after": self.freeze_after, "tol": self.tol,
+                   "rng": rng if self.shuffle else None, "basis_indices": basis_indices}
         self.models_, self.log_evidence_, self.n_sweeps_, worst = [], [], 0, 0.0
         for c in self._positive_classes():
-            model, evidence, (n_sweeps, change, interrupted) = self._fit_model(
-                rows, signs_of(y_index == c), kernel, n_basis, rng, basis_indices)
+            empty = OnlineGP(kernel, self._settings(), n_basis, rows.shape[1])
+            model, evidence, (n_sweeps, change, interrupted) = train_model(
+                empty, rows, signs_of(y_index == c), self.optimize_hyperparameters, options)
             self.models_.append(model)
             self.log_evidence_.append(evidence)
             self.n_sweeps_, worst = max(self.n_sweeps_, n_sweeps), max(worst, change)
@@ -252,26 +251,6 @@ class SparseOnlineGPClassifier(KernelClassifier):
 
     def _positive_classes(self):
         return [1] if len(self.classes_) == 2 else list(range(len(self.classes_)))
-
-    def _fit_model(self, rows, y, kernel, n_basis, rng, basis_indices):
-        """Train one latent function, with searches for its kernel if asked to: model, evidence, report of `train`."""
-        bounds, best = kernel.bounds(), None
-        for _ in range(SEARCH_ROUNDS if self.optimize_hyperparameters else 1):
-            model = OnlineGP(kernel, self._settings(), n_basis, rows.shape[1])
-            report = model.train(rows, y, max_sweeps=self.max_sweeps, freeze_after=self.freeze_after, tol=self.tol,
-                                 rng=rng if self.shuffle else None, basis_indices=basis_indices)
-            evidence = model.log_evidence(rows, y) if model.size else -np.inf
-            is_better = best is None or evidence > best[1]
-            best = (model, evidence, report) if is_better else (*best[:2], (*best[2][:2], report[2]))
-            if not self.optimize_hyperparameters or report[2] or not is_better:
-                break
-            try:
-                kernel = model.best_kernel(rows, y, bounds)
-            except KeyboardInterrupt:
-                return *best[:2], (*best[2][:2], True)
-            if np.abs(kernel.theta - model.kernel.theta).max() < LEAST_MOVE:
-                break
-        return best
 
     def _publish(self):
         """Set the fitted attributes from `models_`: values for two classes, lists over classes for more."""
