@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, field, fields
+from numbers import Real
 from typing import Any
 
 from linadd.choices import (
@@ -76,8 +77,11 @@ class Options:
         return {name: getattr(self, name) for name in ENCODERS[self.encoder]}
 
     def record(self):
-        """All options as a JSON-able dict."""
-        return {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        """All options as a dict of plain values, with class weights by the text of the label, as JSON keeps them."""
+        values = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        if isinstance(self.class_weight, dict):
+            values["class_weight"] = {str(label): float(factor) for label, factor in self.class_weight.items()}
+        return {name: value.item() if hasattr(value, "item") else value for name, value in values.items()}
 
 
 def check_option(entry, value):
@@ -88,7 +92,9 @@ def check_option(entry, value):
         raise ConfigError(f"{entry.name}: {value!r} is not one of {choices}.")
     if entry.type is int and (isinstance(value, bool) or not hasattr(value, "__index__")):
         raise ConfigError(f"{entry.name}: {value!r} is not an integer.")
-    if entry.type is float and not (isinstance(value, (int, float)) and math.isfinite(value)):
+    if entry.type is bool and type(value).__name__ != "bool":  # of Python or NumPy
+        raise ConfigError(f"{entry.name}: {value!r} is not True or False.")
+    if entry.type is float and not is_number(value):
         raise ConfigError(f"{entry.name}: {value!r} is not a finite number.")
     if rule["least"] is not None and value < rule["least"]:
         raise ConfigError(f"{entry.name}: {value} is below {rule['least']}.")
@@ -96,16 +102,23 @@ def check_option(entry, value):
         raise ConfigError(f"{entry.name}: {value} is not above {rule['above']:g}.")
 
 
+def is_number(value):
+    """Whether it is a finite real number, of Python or NumPy."""
+    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+
+
 def check_class_weight(value):
-    """Raise ConfigError unless it is None, "balanced" or a dict of finite factors that are not negative."""
+    """Raise ConfigError unless it is None, "balanced" or a dict of finite factors above 0."""
     if value is None or (isinstance(value, str) and value == "balanced"):
         return
     if not isinstance(value, dict):
         raise ConfigError(f"class_weight: {value!r} is not 'balanced' or a factor for each class.")
     for label, factor in value.items():
-        is_number = isinstance(factor, (int, float)) and math.isfinite(factor)
-        if not is_number or factor < 0:
-            raise ConfigError(f"class_weight: {factor!r}, of class {label!r}, is not a number of at least 0.")
+        if not is_number(factor) or factor <= 0:
+            raise ConfigError(
+                f"class_weight: {factor!r}, of class {label!r}, is not a number above 0. To leave a class out, drop "
+                "its rows."
+            )
 
 
 def check_partial_solutions(value):

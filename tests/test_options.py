@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from linadd.errors import ConfigError
@@ -12,7 +13,7 @@ BAD = [
     ({"degree": 4}, "degree: 4 is not one of 0, 1, 2, 3."),
     ({"knots": "even"}, "knots: 'even' is not one of auto, uniform, quantile."),
     ({"n_bins": 0}, "n_bins: 0 is below 1."),
-    ({"n_bins": 5000}, "n_bins: 5000 is not between 1 and 4096."),
+    ({"n_bins": 5000}, "n_bins: 5000 is not an integer between 1 and 4096."),
     ({"n_bins": 2.5}, "n_bins: 2.5 is not an integer."),
     ({"max_epochs": True}, "max_epochs: True is not an integer."),
     ({"C": 0.0}, "C: 0.0 is not above 0."),
@@ -20,8 +21,22 @@ BAD = [
     ({"tol": "1e-3"}, "tol: '1e-3' is not a finite number."),
     ({"class_weight": "even"}, "class_weight: 'even' is not 'balanced' or a factor for each class."),
     ({"class_weight": 2.0}, "class_weight: 2.0 is not 'balanced' or a factor for each class."),
-    ({"class_weight": {3: -1.0}}, "class_weight: -1.0, of class 3, is not a number of at least 0."),
-    ({"class_weight": {"a": "2"}}, "class_weight: '2', of class 'a', is not a number of at least 0."),
+    (
+        {"class_weight": {3: 0.0}},
+        "class_weight: 0.0, of class 3, is not a number above 0. To leave a class out, drop its rows.",
+    ),
+    (
+        {"class_weight": {"a": "2"}},
+        "class_weight: '2', of class 'a', is not a number above 0. To leave a class out, drop its rows.",
+    ),
+    ({"solver": "newton"}, "solver: 'newton' is not one of auto, dual-cd, sgd, liblinear."),
+    ({"loss": "squared"}, "loss: 'squared' is not one of hinge, squared_hinge, logistic."),
+    ({"intercept": True}, "intercept: True is not one of free, penalised, none."),
+    ({"center": "no"}, "center: 'no' is not True or False."),
+    ({"average": 1}, "average: 1 is not True or False."),
+    ({"C": True}, "C: True is not a finite number."),
+    ({"seed": -1}, "seed: -1 is below 0."),
+    ({"schedule": "pegasos"}, "schedule: 'pegasos' is for hinge loss; with logistic use 'shifted'."),
     ({"partial_solutions": 0}, "partial_solutions: 0 is not 'auto' or an integer of at least 1."),
     ({"partial_solutions": "all"}, "partial_solutions: 'all' is not 'auto' or an integer of at least 1."),
     (
@@ -29,8 +44,8 @@ BAD = [
         "scale: 'libspline' is a rule for bins; the identity encoder takes 'unit' or 'none'.",
     ),
     (
-        {"penalty_order": 3, "n_bins": 30},
-        "penalty_order: 3 with 31 basis functions has a condition number above 5e7, beyond float32. Use at most 20 "
+        {"penalty_order": 3, "n_bins": 24},
+        "penalty_order: 3 with 25 basis functions has a condition number above 5e7, beyond float32. Use at most 20 "
         "(n_bins + degree), or penalty_order 2.",
     ),
 ]
@@ -44,10 +59,26 @@ def test_a_bad_option_is_named_with_its_value(options, message):
 
 
 def test_good_values_pass_and_are_recorded_as_json():
-    options = Options(class_weight={"a": 2, "b": 0.0}, partial_solutions=3, C=2)
-    assert json.loads(json.dumps(options.record()))["class_weight"] == {"a": 2, "b": 0.0}
+    options = Options(class_weight={"a": 2, "b": 0.5}, partial_solutions=3, C=2)
+    assert json.loads(json.dumps(options.record()))["class_weight"] == {"a": 2, "b": 0.5}
     assert Options(class_weight="balanced").class_weight == "balanced"
 
 
 def test_an_encoder_gets_its_own_options_only():
     assert Options(encoder="fourier", n_harmonics=7).encoder_options() == {"n_harmonics": 7, "penalty_order": 1}
+
+
+def test_values_of_numpy_are_recorded_as_plain_ones():
+    options = Options(
+        n_bins=np.int64(7), C=np.float32(0.5), tol=np.float64(0.1), center=np.bool_(False),
+        class_weight={np.int64(3): np.float32(2), np.str_("b"): 1}, partial_solutions=np.int8(2),
+    )  # fmt: skip
+    record = options.record()
+    assert json.loads(json.dumps(record)) == record
+    assert (record["n_bins"], record["C"], record["center"], record["partial_solutions"]) == (7, 0.5, False, 2)
+    assert record["class_weight"] == {"3": 2.0, "b": 1.0}
+
+
+def test_a_record_restores_the_options():
+    options = Options(encoder="fourier", loss="hinge", class_weight={3: 2.0}, C=0.25)
+    assert Options(**options.record()).record() == options.record()
