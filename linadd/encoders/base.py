@@ -6,6 +6,7 @@ solvers) and `exact.py` (float64, for moments, decisions and certificates).
 """
 
 from abc import ABC, abstractmethod
+from functools import cached_property
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -28,6 +29,12 @@ class Basis(NamedTuple):
     weights: np.ndarray  # float64 (n_basis,), of a dense basis
     table: np.ndarray  # float32 (n_basis, n_basis padded to 16): L_d
     table_exact: np.ndarray  # float64 (n_basis, n_basis)
+
+
+def check_count(name, value, least, most):
+    """Raise ConfigError unless an option's value is an integer between two bounds, or a float equal to one."""
+    if not (least <= value <= most and value == int(value)):
+        raise ConfigError(f"{name}: {value!r} is not an integer between {least} and {most}.")
 
 
 def affine_axes(census, origin, inverse, n_bins):
@@ -57,7 +64,12 @@ class Encoder(ABC):
         Features seen by `fit`.
     n_basis : int
         Coefficients a feature and output.
-    axes, basis : tuples of arrays for compiled loops.
+    axes, basis : tuples of arrays
+        For compiled loops.
+    scale : float64 array, shape (n_features,)
+        After `fit`: the factor of each feature; 0 for a constant one.
+    constant : int64 array
+        After `fit`: the features that contribute nothing.
     """
 
     name: ClassVar[str]
@@ -109,11 +121,11 @@ class Encoder(ABC):
                 f"the range {census.minimum[j]:g} to {census.maximum[j]:g} is wider than a float64 number. Rescale it.",
                 source=census.origin, column=census.column_name(j),
             )  # fmt: skip
-        self.axes = self.make_axes(census, scale)
-        self.constant = np.flatnonzero(span == 0)
-        self.scale = self.relative_scale(census, scale) * (span > 0)
-        if not self.scale.any():
+        if not span.any():
             raise DataError("every feature is constant: there is nothing to learn from.", source=census.origin)
+        self.axes = self.make_axes(census, scale)
+        self.scale = self.relative_scale(census, scale) * (self.axes.inverse != 0)
+        self.constant = np.flatnonzero(self.scale == 0)
         return self
 
     @property
@@ -126,7 +138,7 @@ class Encoder(ABC):
         """Training range of each feature, float64 (n_features, 2); infinite where values are not clamped."""
         return np.stack([self.axes.lower, self.axes.upper], axis=1)
 
-    @property
+    @cached_property
     def basis(self):
         """The basis as a tuple of arrays, for compiled loops."""
         order = self.penalty_order if self.is_local else 0
@@ -143,8 +155,8 @@ class Encoder(ABC):
 
     def restore(self, tensors):
         """Set the state from `tensors()`, and return self."""
-        has_knots = bool(np.isfinite(tensors["edges"][:, 0]).any())
-        self.axes = Axes(**{name: tensors[name] for name in Axes._fields if name != "has_knots"}, has_knots=has_knots)
+        arrays = {name: np.require(tensors[name], requirements="CW") for name in Axes._fields if name != "has_knots"}
+        self.axes = Axes(**arrays, has_knots=bool(np.isfinite(arrays["edges"][:, 0]).any()))
         return self
 
 
@@ -156,7 +168,7 @@ class DenseEncoder(Encoder):
     def make_axes(self, census, scale):
         """u = (x - centre) / half-range, in [-1, 1]."""
         centre = census.minimum + (census.maximum - census.minimum) / 2
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", over="ignore"):
             inverse = 2.0 / (census.maximum - census.minimum)
         return affine_axes(census, centre, inverse, np.zeros(len(centre)))
 

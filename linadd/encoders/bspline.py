@@ -12,7 +12,7 @@ import numpy as np
 
 from linadd._jit import compiled
 from linadd.choices import KNOTS, SPLINE_DEGREES
-from linadd.encoders.base import Encoder, affine_axes
+from linadd.encoders.base import Encoder, affine_axes, check_count
 from linadd.encoders.coordinates import fraction_bits
 from linadd.encoders.knots import choose_knots
 from linadd.errors import ConfigError
@@ -95,8 +95,7 @@ class BSpline(Encoder):
     def __init__(self, degree=1, n_bins=10, penalty_order=1, knots="auto"):
         if degree not in SPLINE_DEGREES:
             raise ConfigError(f"degree: {degree!r} is not one of 0, 1, 2, 3.")
-        if not 1 <= n_bins <= 4096:
-            raise ConfigError(f"n_bins: {n_bins!r} is not between 1 and 4096.")
+        check_count("n_bins", n_bins, 1, 4096)
         if knots not in KNOTS:
             raise ConfigError(f"knots: {knots!r} is not one of {', '.join(KNOTS)}.")
         super().__init__(n_local=degree + 1, n_basis=n_bins + degree, penalty_order=penalty_order)

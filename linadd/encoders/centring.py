@@ -32,10 +32,10 @@ class CodeMoments:
         """Add rows as positions (n_rows, n_features) with float64 weights; the first has index `first_row`."""
         for start, stop, closes in group_slices(first_row, len(positions)):
             rows = slice(start, stop)
-            self.group_sums[0] += moment_rows(
-                self.basis, positions[rows], weight[rows], self.scale_squared, self.scratch, self.group_codes
-            )
-            self.group_sums[1] += weight[rows].sum()
+            moment_rows(
+                self.basis, positions[rows], weight[rows], self.scale_squared, self.scratch, self.group_codes,
+                self.group_sums,
+            )  # fmt: skip
             if closes:
                 self.close_group()
 

@@ -9,28 +9,28 @@ import scipy.sparse
 
 from linadd._jit import compiled
 from linadd.encoders import bspline, fourier, hermite
-from linadd.encoders.coordinates import coordinate
+from linadd.encoders.coordinates import locate_row
 from linadd.errors import DataError
 from linadd.penalty import penalised_code
 
 
 @compiled
-def encode_row(X, i, axes, basis, index, values):
-    """Encode row i of X into index (n_features,) and float64 values (n_local, n_features)."""
+def encode_row(X, i, axes, basis, index, values, u):
+    """Encode row i of X into index (n_features,), float64 values (n_local, n_features) and coordinates u."""
     n_features = X.shape[1]
+    locate_row(X, i, axes, u)
     if basis.code == bspline.CODE:
         for j in range(n_features):
-            u = coordinate(np.float64(X[i, j]), j, axes)
-            bspline.encode_coordinate(u, axes.n_bins[j], basis.n_local - 1, j, index, values)
+            bspline.encode_coordinate(u[j], axes.n_bins[j], basis.n_local - 1, j, index, values)
     elif basis.code == fourier.CODE:
         for j in range(n_features):
-            fourier.encode_coordinate(coordinate(np.float64(X[i, j]), j, axes), basis.weights, j, values)
+            fourier.encode_coordinate(u[j], basis.weights, j, values)
     elif basis.code == hermite.CODE:
         for j in range(n_features):
-            hermite.encode_coordinate(coordinate(np.float64(X[i, j]), j, axes), basis.weights, j, values)
+            hermite.encode_coordinate(u[j], basis.weights, j, values)
     else:
         for j in range(n_features):
-            values[0, j] = coordinate(np.float64(X[i, j]), j, axes)
+            values[0, j] = u[j]
 
 
 @compiled
@@ -53,19 +53,19 @@ def decide_row(index, values, coef, decisions):
 
 
 @compiled
-def decide_rows(X, axes, basis, coef, decisions, index, values):
+def decide_rows(X, axes, basis, coef, decisions, index, values, u):
     """Add the scores of every row of X to decisions (n_rows, n_outputs)."""
     for i in range(X.shape[0]):
-        encode_row(X, i, axes, basis, index, values)
+        encode_row(X, i, axes, basis, index, values, u)
         decide_row(index, values, coef, decisions[i])
 
 
 @compiled
-def certify_rows(X, axes, basis, coef, signed_duals, decisions, sums, index, values):
+def certify_rows(X, axes, basis, coef, signed_duals, decisions, sums, index, values, u):
     """Scores of every row as in decide_rows, and sums[j, :, o] += signed_duals[i, o] phi(x_ij)."""
     n_local, n_features = values.shape
     for i in range(X.shape[0]):
-        encode_row(X, i, axes, basis, index, values)
+        encode_row(X, i, axes, basis, index, values, u)
         decide_row(index, values, coef, decisions[i])
         duals = signed_duals[i]
         if duals.any():
@@ -77,11 +77,11 @@ def certify_rows(X, axes, basis, coef, signed_duals, decisions, sums, index, val
 
 
 @compiled
-def fill_rows(X, axes, basis, columns, data, index, values):
+def fill_rows(X, axes, basis, columns, data, index, values, u):
     """Columns and values of the CSR embedding, (n_rows, n_features * n_local) each."""
     n_local, n_features = values.shape
     for i in range(X.shape[0]):
-        encode_row(X, i, axes, basis, index, values)
+        encode_row(X, i, axes, basis, index, values, u)
         for j in range(n_features):
             for m in range(n_local):
                 columns[i, j * n_local + m] = j * basis.n_basis + index[j] + m
@@ -112,8 +112,9 @@ def check_finite(X, origin, feature_names=None, row_number=lambda i: i + 1):
 
 
 def make_scratch(encoder):
-    """Index and values of one row, for the loops above."""
-    return np.zeros(encoder.n_features, np.int64), np.zeros((encoder.n_local, encoder.n_features))
+    """Index, values and coordinates of one row, for the loops above."""
+    n_features = encoder.n_features
+    return np.zeros(n_features, np.int64), np.zeros((encoder.n_local, n_features)), np.zeros(n_features)
 
 
 def decide(encoder, X, coef, intercept):
@@ -136,7 +137,7 @@ def decide(encoder, X, coef, intercept):
         sum_j coef_j . phi(x_j) + intercept.
     """
     decisions = np.zeros((X.shape[0], coef.shape[2]))
-    decide_rows(X, encoder.axes, encoder.basis, np.ascontiguousarray(coef), decisions, *make_scratch(encoder))
+    decide_rows(X, encoder.axes, encoder.basis, np.require(coef, requirements="CW"), decisions, *make_scratch(encoder))
     return decisions + intercept
 
 

@@ -9,8 +9,7 @@ angle-addition recurrence. The basis is dense (L = I): score and update use the 
 import numpy as np
 
 from linadd._jit import compiled
-from linadd.encoders.base import DenseEncoder
-from linadd.errors import ConfigError
+from linadd.encoders.base import DenseEncoder, check_count
 
 CODE = 1  # branch in rows.py and exact.py
 
@@ -41,8 +40,7 @@ class Fourier(DenseEncoder):
     code = CODE
 
     def __init__(self, n_harmonics=4, penalty_order=1):
-        if not 1 <= n_harmonics <= 256:
-            raise ConfigError(f"n_harmonics: {n_harmonics!r} is not between 1 and 256.")
+        check_count("n_harmonics", n_harmonics, 1, 256)
         super().__init__(n_local=2 * n_harmonics, n_basis=2 * n_harmonics, penalty_order=penalty_order)
         self.n_harmonics = int(n_harmonics)
         self.weights = np.repeat(np.arange(1.0, n_harmonics + 1) ** -penalty_order, 2)

@@ -12,8 +12,7 @@ import math
 import numpy as np
 
 from linadd._jit import compiled
-from linadd.encoders.base import DenseEncoder
-from linadd.errors import ConfigError
+from linadd.encoders.base import DenseEncoder, check_count
 
 CODE = 2  # branch in rows.py and exact.py
 
@@ -49,8 +48,7 @@ class Hermite(DenseEncoder):
     code = CODE
 
     def __init__(self, n_terms=4, penalty_order=1):
-        if not 1 <= n_terms <= 32:
-            raise ConfigError(f"n_terms: {n_terms!r} is not between 1 and 32.")
+        check_count("n_terms", n_terms, 1, 32)
         super().__init__(n_local=n_terms, n_basis=n_terms, penalty_order=penalty_order)
         self.n_terms = int(n_terms)
         self.weights = np.array([weight(k, penalty_order) for k in range(1, n_terms + 1)])

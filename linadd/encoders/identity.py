@@ -7,6 +7,7 @@ in the code, not in the coefficient, keeps float32 coefficients exact enough for
 import numpy as np
 
 from linadd.encoders.base import DenseEncoder, affine_axes
+from linadd.errors import DataError
 
 CODE = 3  # branch in rows.py and exact.py
 
@@ -37,6 +38,12 @@ class Identity(DenseEncoder):
         n_features = len(census.mean)
         origin, inverse = np.zeros(n_features), np.ones(n_features)
         if scale == "unit":
+            if not np.isfinite(census.variance).all():
+                j = int(np.argmax(~np.isfinite(census.variance)))
+                raise DataError(
+                    f"values up to {max(-census.minimum[j], census.maximum[j]):g} have no finite variance. Rescale it.",
+                    source=census.origin, column=census.column_name(j),
+                )  # fmt: skip
             origin = census.mean
             with np.errstate(divide="ignore"):
                 inverse = 1.0 / np.sqrt(census.variance)

@@ -6,6 +6,8 @@ quantiles gain nothing; `auto` takes quantiles where one uniform bin would hold 
 
 import numpy as np
 
+from linadd.errors import ConfigError
+
 CROWDED = 0.5  # share of the rows in one uniform bin above which `auto` takes quantiles
 
 
@@ -67,7 +69,14 @@ def choose_knots(axes, census, n_bins, knots):
     -------
     Axes
         `edges` and `n_bins` of the changed features are theirs; `has_knots` tells whether there are any.
+
+    Raises
+    ------
+    ConfigError
+        Where the census has no sample.
     """
+    if not len(census.sample):
+        raise ConfigError(f"knots: {knots!r} needs quantiles, and the census has no sample. Take it with sample_rows.")
     n_features = len(axes.lower)
     edges, bins = np.full((n_features, n_bins + 1), np.nan), axes.n_bins.copy()
     for j in np.flatnonzero(axes.inverse):

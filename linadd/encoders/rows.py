@@ -59,10 +59,11 @@ def positions_dtype(encoder):
 
 def locate(encoder, X, positions):
     """Write the positions of a block of rows X (n_rows, n_features), any real dtype, to an array of the same shape."""
+    u = np.empty(encoder.n_features)
     if encoder.is_local:
-        fixed_positions(X, encoder.axes, encoder.bits, positions)
+        fixed_positions(X, encoder.axes, encoder.bits, u, positions)
     else:
-        float_positions(X, encoder.axes, positions)
+        float_positions(X, encoder.axes, u, positions)
 
 
 @compiled
@@ -223,15 +224,15 @@ def measure_rows(basis, positions, space, scratch, norms, kappas):
     for i in range(positions.shape[0]):
         encode_row(basis, positions[i], scratch)
         kappas[i] = row_kappa(basis, scratch, space.mean_update)
-        norms[i] = row_norm(basis, scratch, space.scale_squared) - np.float32(2) * kappas[i] + space.kappa_0
+        norm = row_norm(basis, scratch, space.scale_squared) - np.float32(2) * kappas[i] + space.kappa_0
+        norms[i] = max(norm, np.float32(0))  # a difference of float32 sums
 
 
 @compiled
-def moment_rows(basis, positions, weight, scale_squared, scratch, code_sums):
-    """Add weight * phi to code_sums for each row of positions; returns the weighted sum of the rows' norms."""
-    total = 0.0
+def moment_rows(basis, positions, weight, scale_squared, scratch, code_sums, sums):
+    """Add weight * phi to code_sums, weight * |phi|^2 and weight to sums (2,), row after row of positions."""
     for i in range(positions.shape[0]):
         encode_row(basis, positions[i], scratch)
         scatter_row(basis, scratch, weight[i], code_sums)
-        total += weight[i] * row_norm(basis, scratch, scale_squared)
-    return total
+        sums[0] += weight[i] * row_norm(basis, scratch, scale_squared)
+        sums[1] += weight[i]
