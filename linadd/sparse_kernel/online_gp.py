@@ -8,12 +8,13 @@ import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
 from scipy.optimize import minimize
 
+from linadd.sparse_kernel.base import check_memory
 from linadd.sparse_kernel.kernel_base import row_slices
 from linadd.sparse_kernel.linear_algebra import jittered_cholesky
 from linadd.sparse_kernel.online_gp_refine import gaussian_of_sites, log_evidence, refine_sweep
 from linadd.sparse_kernel.online_gp_steps import Posterior, Sites, Swaps, catch_up_sites, process_rows
 
-__all__ = ["OnlineGP", "train_model"]
+__all__ = ["OnlineGP", "check_basis_memory", "train_model"]
 
 BLOCK_ROWS = 256
 SWAPS_KEPT = 64
@@ -276,6 +277,19 @@ class OnlineGP:
             mean[rows] = k @ self.posterior.alpha[:d]
             variance[rows] += np.einsum("ij,ij->i", k @ self.posterior.C[:d, :d], k)
         return mean, np.maximum(variance, 0.0)
+
+
+def check_basis_memory(n_rows, n_models, max_basis, memory_limit):
+    """Raise ConfigError if the arrays of some models pass `memory_limit` bytes.
+
+    Parameters
+    ----------
+    n_rows, n_models, max_basis : int
+    memory_limit : float
+    """
+    m = max_basis + 1
+    n_lines = n_models * (n_rows + 4 * m) + n_rows  # P and four matrices of each, and U of the one that is refined
+    check_memory("the table of projections of the rows on the basis", n_lines, m, memory_limit)
 
 
 def train_model(model, X, y, search, options):

@@ -15,14 +15,13 @@ from linadd.model_file import take_tensor
 from linadd.sparse_kernel.base import (
     KernelClassifier,
     check_choice,
-    check_memory,
     fit_scaling,
     one_versus_rest_proba,
     refuse_non_finite,
     signs_of,
 )
 from linadd.sparse_kernel.kernels import kernel_from_description, make_kernel
-from linadd.sparse_kernel.online_gp import OnlineGP, train_model
+from linadd.sparse_kernel.online_gp import OnlineGP, check_basis_memory, train_model
 from linadd.sparse_kernel.online_gp_likelihoods import LIKELIHOODS, log_positive_probability
 from linadd.sparse_kernel.online_gp_steps import SCORES, Settings
 
@@ -62,7 +61,7 @@ class SparseOnlineGPClassifier(KernelClassifier):
     multi_class : {"ovr"}, default="ovr"
         More than two classes: one latent function each against the rest.
     memory_limit : float, default=1e9
-        Bytes that the rows' projections on the basis may take.
+        Bytes that the rows' projections on the basis and its matrices may take.
     random_state : int, numpy Generator or None, default=None
         Draws the orders.
 
@@ -143,7 +142,7 @@ class SparseOnlineGPClassifier(KernelClassifier):
         rows, y_index = self._start_fit(X, y, self.scale, clip=kernel.needs_unit_range and self.scale is not None)
         n_basis = self.max_basis if basis_indices is None else len(basis_indices)
         n_models = len(self._positive_classes())
-        self._check_memory(len(rows) * n_models, n_basis)
+        check_basis_memory(len(rows), n_models, n_basis, self.memory_limit)
         kernel, rng = kernel.with_default_lengths(rows), np.random.default_rng(self.random_state)
         options = {"max_sweeps": self.max_sweeps, "freeze_after": self.freeze_after, "tol": self.tol,
                    "rng": rng if self.shuffle else None, "basis_indices": basis_indices}
@@ -205,7 +204,7 @@ class SparseOnlineGPClassifier(KernelClassifier):
                             "classes in the first call.", source="y", row=int(unknown[0]) + 1)
         rows = self.scaling_(X)
         n_sites = len(self.models_[0].sites.precision)
-        self._check_memory((n_sites + len(rows)) * len(self.models_), self.models_[0].max_basis)
+        check_basis_memory(n_sites + len(rows), len(self.models_), self.models_[0].max_basis, self.memory_limit)
         for model, c in zip(self.models_, self._positive_classes(), strict=True):
             model.add_sites(len(rows))
             model.sweep(rows, signs_of(y_index == c), np.arange(len(rows)), first_site=n_sites)
@@ -241,9 +240,6 @@ class SparseOnlineGPClassifier(KernelClassifier):
             raise ConfigError(f"probit_slope: {self.probit_slope} is not above 0. Give a positive number.")
         if not 0.0 <= self.novelty_tol < 1.0:
             raise ConfigError(f"novelty_tol: {self.novelty_tol} is not in [0, 1). Give a small share such as 1e-4.")
-
-    def _check_memory(self, n_sites, n_basis):
-        check_memory("the table of projections of the rows on the basis", n_sites, n_basis + 1, self.memory_limit)
 
     def _settings(self):
         return Settings(LIKELIHOODS[self.likelihood], SCORES[self.removal_score], float(self.bias),

@@ -11,9 +11,9 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from linadd.errors import ConfigError, ConvergenceWarning
-from linadd.sparse_kernel.base import check_choice, check_memory, fit_scaling, refuse_non_finite
+from linadd.sparse_kernel.base import check_choice, fit_scaling, refuse_non_finite
 from linadd.sparse_kernel.kernels import make_kernel
-from linadd.sparse_kernel.online_gp import OnlineGP, train_model
+from linadd.sparse_kernel.online_gp import OnlineGP, check_basis_memory, train_model
 from linadd.sparse_kernel.online_gp_likelihoods import GAUSSIAN
 from linadd.sparse_kernel.online_gp_steps import SCORES, Settings
 
@@ -90,7 +90,7 @@ random_state : see `SparseOnlineGPClassifier`
             raise ConfigError(f"noise: {self.noise!r} is not above 0. Give a small share such as 0.01.")
         X, y = validate_data(self, X, y, dtype=np.float64, order="C", ensure_all_finite=False, y_numeric=True)
         refuse_non_finite(X, "X")
-        check_memory("the table of projections of the rows on the basis", len(X), self.max_basis + 1, self.memory_limit)
+        check_basis_memory(len(X), 1, self.max_basis, self.memory_limit)
         kernel = make_kernel(self.kernel)
         self.scaling_ = fit_scaling(X, self.scale, clip=kernel.needs_unit_range and self.scale is not None)
         rows = self.scaling_(X)

@@ -199,8 +199,8 @@ def test_messages_of_streams():
     ({"freeze_after": 0}, "freeze_after: 0 is below 1. Give a larger number."),
     ({"probit_slope": 0.0}, "probit_slope: 0.0 is not above 0. Give a positive number."),
     ({"novelty_tol": -1}, "novelty_tol: -1 is not in [0, 1). Give a small share such as 1e-4."),
-    ({"memory_limit": 1000}, "memory_limit: the table of projections of the rows on the basis takes 8 x 51 x 8 = "
-     "3.26e+03 bytes, above the limit of 1e+03. Raise memory_limit, ask for fewer basis vectors or train on fewer "
+    ({"memory_limit": 1000}, "memory_limit: the table of projections of the rows on the basis takes 220 x 51 x 8 = "
+     "8.98e+04 bytes, above the limit of 1e+03. Raise memory_limit, ask for fewer basis vectors or train on fewer "
      "rows."),
 ])
 def test_options_are_checked(options, message):
