@@ -161,6 +161,19 @@ def open_rows(path, *, where=None, target=None, **options):
 
 
 def refuse_same_file(target, path):
-    """Raise ConfigError if the file to be written is one that is read."""
+    """Refuse to overwrite what is read.
+
+    Parameters
+    ----------
+    target : str
+        File to be written.
+    path : str
+        File to be read.
+
+    Raises
+    ------
+    ConfigError
+        They are the same file.
+    """
     if os.path.exists(target) and os.path.samefile(target, path):
         raise ConfigError(f"{target}: would be overwritten while it is read. Give another name.")

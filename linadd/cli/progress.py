@@ -133,7 +133,20 @@ def format_memory():
 
 @contextlib.contextmanager
 def row_bar(terminal, what):
-    """Yield a function (n_rows_done, n_rows) that moves a bar, where stderr is a terminal and not quiet."""
+    """Show how many rows are done, where stderr is a terminal and not quiet.
+
+    Parameters
+    ----------
+    terminal : Terminal
+        Tells whether to be quiet.
+    what : str
+        What the bar counts.
+
+    Yields
+    ------
+    callable
+        (n_rows_done, n_rows) -> None; moves the bar.
+    """
     if terminal.is_quiet or not sys.stderr.isatty():
         yield lambda done, total: None
         return

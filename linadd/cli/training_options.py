@@ -139,7 +139,20 @@ def given_names(context):
 
 
 def check_taken(given, options):
-    """Raise ConfigError for an option that was given and that the chosen encoder or solver does not have."""
+    """Refuse options that would have no effect.
+
+    Parameters
+    ----------
+    given : set of str
+        Names of the options that were given.
+    options : Options
+        With the chosen encoder and solver.
+
+    Raises
+    ------
+    ConfigError
+        One of them is not an option of the encoder or the solver; lists those that are.
+    """
     solver = "dual-cd" if options.solver == "auto" else options.solver
     for kind, table, chosen in (("encoder", ENCODERS, options.encoder), ("solver", SOLVERS, solver)):
         special = {name for names in table.values() for name in names}
