@@ -6,6 +6,8 @@ Squared hinge and logistic loss with a free intercept are solved in the primal (
 dual (-s 3, -s 1, -s 7). The embedding phi^d is dense within each feature, so it must fit the memory limit.
 """
 
+import ctypes
+
 import numpy as np
 import scipy.sparse
 
@@ -87,6 +89,7 @@ def solve(problem, run):
     coef = np.zeros((encoder.n_features, encoder.n_basis, problem.n_outputs), np.float32)
     intercept = np.zeros(problem.n_outputs)
     order = encoder.penalty_order if encoder.is_local else 0
+    ctypes.CDLL(None).srand(run.plan.seed)  # LIBLINEAR permutes rows by rand() of the C library
     for o, positive in enumerate(problem.positive):
         signs = np.where(problem.targets == positive, 1.0, -1.0)
         model = liblinearutil.train(
