@@ -83,6 +83,26 @@ def test_leaving_the_loop_ends_the_thread_and_drops_the_queue(failure):
     assert reader_threads() == [] and len(done) <= 6
 
 
+def test_what_is_queued_is_dropped(monkeypatch):
+    monkeypatch.setattr(chunks, "LEAVING_SECONDS", 0.01)
+    started, running, gate = [], threading.Event(), threading.Event()
+
+    def read(i):
+        started.append(i)
+        if i == 1:
+            running.set()
+            gate.wait(30)
+
+    results = prefetch((partial(read, i) for i in range(9)), depth=5)
+    next(results)
+    assert running.wait(30)
+    results.close()
+    gate.set()
+    for thread in reader_threads():
+        thread.join(30)
+    assert started == [0, 1]
+
+
 def test_closing_while_holding_a_lock_that_the_read_needs_does_not_hang(monkeypatch):
     monkeypatch.setattr(chunks, "LEAVING_SECONDS", 0.01)
     lock, waits = threading.Lock(), threading.Event()

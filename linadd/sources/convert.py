@@ -83,11 +83,11 @@ def convert(source, path, *, dtype=None, codec="lz4", chunk_rows=None, shuffle=F
     report = progress or (lambda done, total: None)
     with new_hdf5(path, 4 * max(FILE_CHUNK_BYTES, chunk_rows * row_bytes)) as (file, reserve):
         describe(file, source, dtype, codec, chunk_rows)
-        batches, done = read_batches(source, dtype), 0
-        if shuffle:
-            folder = os.path.dirname(os.path.abspath(path))
-            batches = shuffled(batches, source, dtype, seed, folder, lambda n_rows: report(n_rows // 2, source.n_rows))
-        with closing(batches):
+        done = 0
+        with closing(read_batches(source, dtype)) as batches:
+            if shuffle:
+                folder = os.path.dirname(os.path.abspath(path))
+                batches = shuffled(batches, source, dtype, seed, folder, lambda rows: report(rows // 2, source.n_rows))
             for X, y, weight in batches:
                 columns = {name: entries for name, entries in (("y", y), ("weight", weight)) if entries is not None}
                 write_batch(file, reserve, slice(done, done + len(X)), X, columns)

@@ -45,7 +45,7 @@ class DaskSource(ArraySource):
         if np.isnan(X.shape).any():
             raise DataError("X has chunks of unknown size. Call X.compute_chunk_sizes() first.", source=self.origin)
         self.dtype = check_table(X.shape, X.dtype, self.origin)
-        self.X = X.rechunk({1: -1})
+        self.X = X
         self.n_rows, self.n_features = X.shape
         self.is_sparse = scipy.sparse.issparse(X._meta)
         self.chunk_rows = rows_of_bytes(self.n_features * self.dtype.itemsize)

@@ -77,7 +77,7 @@ def parse_decimals(text, starts, values, left):
             is_number = is_number and is_digit(text[i])
             written = 0
             while is_digit(text[i]):
-                written = min(written * 10 + np.int64(text[i]) - 48, 10000)  # far beyond MAX_POWER, far from an overflow
+                written = min(written * 10 + np.int64(text[i]) - 48, 10000)  # beyond MAX_POWER, far from an overflow
                 i += 1
             exponent += -written if is_small else written
         if not (is_number and ends_token(text[i]) and n_digits <= MAX_DIGITS and abs(exponent) <= MAX_POWER):

@@ -2,6 +2,7 @@
 
 import os
 import threading
+import tokenize
 import zipfile
 import zlib
 from contextlib import contextmanager
@@ -25,7 +26,20 @@ from linadd.sources.base import (
 __all__ = ["NpySource", "NpzSource"]
 
 # What NumPy raises on a file that is damaged or not its own.
-NUMPY_ERRORS = (ValueError, EOFError, KeyError, SyntaxError, zipfile.BadZipFile, zlib.error, NotImplementedError)
+NUMPY_ERRORS = (
+    ValueError,
+    TypeError,
+    EOFError,
+    KeyError,
+    SyntaxError,
+    RuntimeError,
+    MemoryError,
+    OverflowError,
+    NotImplementedError,
+    tokenize.TokenError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 
 
 class NpySource(Source):

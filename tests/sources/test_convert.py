@@ -1,6 +1,7 @@
 """Any source to the native file: every row once, in order or shuffled, values held exactly, or one line."""
 
 import os
+import threading
 
 import h5py
 import numpy as np
@@ -205,8 +206,9 @@ def test_a_failure_keeps_the_target_and_leaves_nothing_else(tmp_path, failure, i
             raise failure
 
     source = open_source(position_table(20, 2)[0], chunk_rows=3)
-    with pytest.raises(failure):
+    with pytest.raises(failure) as caught:
         convert(source, path, progress=stop, shuffle=is_shuffled)
+    assert caught.tb and not [each for each in threading.enumerate() if each.name.startswith("linadd-read")]
     assert path.read_bytes() == b"old" and os.listdir(tmp_path) == ["a.h5"]
 
 

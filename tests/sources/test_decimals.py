@@ -68,6 +68,9 @@ def test_no_text_is_taken_that_float_refuses(text):
 @example(2**53 + 1, -22)
 @example(9007199254740993, 0)  # half-way between two numbers: the even one
 @example(10**19 - 1, MAX_POWER)
+@example(6052924272691064811, -18)  # rounded right only by the lower half of the power of five
+@example(2691506134796951301, 49)
+@example(9444598087204923536, -54)
 @settings(max_examples=1000, deadline=None, derandomize=True)
 def test_mantissa_and_exponent(mantissa, exponent):
     assert_like_float([f"{mantissa}e{exponent}", f"-{mantissa}E{exponent:+d}"], all_done=mantissa < 10**19)
@@ -80,6 +83,7 @@ def test_printed_numbers_and_half_way_points(value, power):
     mantissa = struct.unpack("q", struct.pack("d", value))[0] & (2**52 - 1) | 2**52
     half = 2 * mantissa + 1  # 54 bits: exactly between two float64
     assert_like_float([f"{half}e{power}", f"{half - 1}.9", f"{half}.1"], all_done=True)
+    assert_like_float([f"{half}0e-1", f"{half}00e-2", f"{half}.0"], all_done=True)
 
 
 def test_what_ends_a_token():

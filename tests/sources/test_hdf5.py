@@ -259,6 +259,7 @@ def test_layouts_that_are_slow_by_rows_warn_once_with_the_command(tmp_path):
         file.create_dataset("plain", (20_000, 300), "u1", chunks=(20_000, 300))
         file.create_dataset("rows", (20_000, 300), "u1", chunks=(500, 300), compression="gzip")
         file.create_dataset("small", (5_000, 3), "u1", chunks=(5_000, 1))
+        file.create_dataset("few", (1_000, 20_000), "u1", chunks=(1_000, 10))
         file.create_dataset("matlab", (300, 20_000), "u1").attrs["MATLAB_class"] = np.bytes_("uint8")
     command = f"Rewrite it once: linadd convert '{path}' '{tmp_path}/wide table_rows.h5'"
     for name, layout in (("columns", "chunks of 20000 x 1"), ("tall", "chunks of 20000 x 300"), ("matlab", "columns")):
@@ -271,7 +272,7 @@ def test_layouts_that_are_slow_by_rows_warn_once_with_the_command(tmp_path):
         assert caught[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for name in ("plain", "rows", "small"):
+        for name in ("plain", "rows", "small", "few"):
             open_source(path, x=name)
 
 

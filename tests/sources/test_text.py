@@ -4,6 +4,7 @@ import bz2
 import copy
 import gc
 import gzip
+import io
 import lzma
 import pickle
 import shutil
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from linadd.sources import text as module
 from linadd.sources.text import PlainText, line_blocks
 from tests.checks.check_source import refusal
 
@@ -46,6 +48,20 @@ def test_a_part_of_a_file(scratch):
 def test_blocks_are_bounded(scratch):
     scratch.write_bytes(b"x" * 9 + b"\n" + b"y\n" * 1000)
     assert max(len(text) for text, _ in line_blocks(scratch, block_bytes=64)) <= 64
+
+
+def test_a_long_line_takes_few_reads(scratch, monkeypatch):
+    scratch.write_bytes(b"x" * 5000 + b"\n")
+    sizes = []
+
+    class Counted(io.FileIO):
+        def read(self, size=-1):
+            sizes.append(size)
+            return super().read(size)
+
+    monkeypatch.setattr(module, "open", lambda path, mode, buffering: Counted(path, mode), raising=False)
+    assert [len(block) for block, _ in line_blocks(scratch, block_bytes=1)] == [5001]
+    assert len(sizes) <= 14
 
 
 @pytest.mark.parametrize(("suffix", "pack"), [(".bz2", bz2.compress), (".gz", gzip.compress), (".xz", lzma.compress)])
@@ -83,11 +99,11 @@ def test_copies_unpack_anew_only_where_they_must(tmp_path):
 def test_plain_text_stays_where_it_is(tmp_path):
     path = tmp_path / "a.txt"
     path.write_bytes(b"1\n")
-    text = PlainText(str(path))
-    copy.copy(text).remove()
-    assert text.path == str(path) and path.exists() and not text.has_changed()
+    plain = PlainText(str(path))
+    copy.copy(plain).remove()
+    assert plain.path == str(path) and path.exists() and not plain.has_changed()
     path.write_bytes(b"12\n")
-    assert text.has_changed()
+    assert plain.has_changed()
 
 
 @pytest.mark.parametrize(("suffix", "pack"), [(".bz2", bz2.compress), (".gz", gzip.compress), (".xz", lzma.compress)])
