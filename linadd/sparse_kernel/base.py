@@ -4,6 +4,7 @@ An estimator derives from `KernelClassifier`, calls `_start_fit` first in `fit` 
 takes rows, and lists its fitted state in `_tensors` and `_header` and takes it back in `_restore`.
 """
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -159,6 +160,12 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         best = np.argmax(self.predict_proba(X), axis=1)
         return self.classes_[best]
 
+    def _proba_unnamed(self, rows):
+        """`predict_proba` of an array, without the warning that it lacks the names of the fitted features."""
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
+            return self.predict_proba(rows)
+
     def save(self, path):
         """Write the fitted model to a file that `linadd.load_model` reads, with check rows and their probabilities.
 
@@ -175,7 +182,7 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self, "scaling_")
         tensors = {"scaling_offset": self.scaling_.offset, "scaling_factor": self.scaling_.factor,
-                   "ranges": self.ranges_, **self._tensors(), **check_tensors(self.ranges_, self.predict_proba)}
+                   "ranges": self.ranges_, **self._tensors(), **check_tensors(self.ranges_, self._proba_unnamed)}
         options = {name: stored_option(value) for name, value in self.get_params(deep=False).items()}
         names = getattr(self, "feature_names_in_", None)
         save_model(path, tensors, {"class": self.model_class, "classes": self.classes_.tolist(),
@@ -208,7 +215,7 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
                           for part in ("offset", "factor"))
         model.scaling_ = Scaling(offset, factor, bool(header["clip"]))
         model._restore(tensors, header)
-        verify_check_scores(tensors, model.predict_proba)
+        verify_check_scores(tensors, model._proba_unnamed)
         return model
 
 

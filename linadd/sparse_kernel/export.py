@@ -20,6 +20,7 @@ with z in their place for probit with more than two classes.
 """
 
 import json
+import warnings
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -57,11 +58,13 @@ def kernel_tables(model):
         raise ConfigError(f"export: a {model.model_class} model has no tables. Models that have: {', '.join(TABLES)}.")
     outputs, link = TABLES[model.model_class](model)
     rows = make_check_rows(model.ranges_)
-    scores = model.predict_raw(rows) if link == "positive-part" else model.decision_function(rows)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
+        scores = model.predict_raw(rows) if link == "positive-part" else model.decision_function(rows)
+        proba = model.predict_proba(rows)
     return {"format": "linadd-kernel", "format_version": 1, "estimator": model.model_class, "classes": model.classes_,
             "offset": model.scaling_.offset, "factor": model.scaling_.factor, "clip": bool(model.scaling_.clip),
-            "link": link, "outputs": outputs, "check_rows": rows, "check_scores": scores,
-            "check_proba": model.predict_proba(rows)}
+            "link": link, "outputs": outputs, "check_rows": rows, "check_scores": scores, "check_proba": proba}
 
 
 def import_vector_outputs(model):

@@ -57,6 +57,13 @@ def test_the_file_alone_gives_scores_and_probabilities(name, suffix, tmp_path):
     np.testing.assert_allclose(proba, model.predict_proba(NEW), atol=1e-10)
 
 
+def test_a_model_of_named_features_is_exported(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    model = ImportVectorMachine().fit(pandas.DataFrame(X, columns=["a", "b", "c"]), LABELS[2])
+    export_kernel_model(model, tmp_path / "model.json")
+    assert len(json.loads((tmp_path / "model.json").read_text())["check_rows"]) == 32
+
+
 def test_tail_polynomial():
     """Relative accuracy of Phi(-a) for every a >= 0."""
     a = np.concatenate([np.linspace(0, 37, 2001), [1e3, 1e6]])
