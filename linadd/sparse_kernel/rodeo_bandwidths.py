@@ -160,8 +160,9 @@ def local_bandwidths(queries, points, left_out=None, *, beta=0.9, c0=1.0, thresh
 
     def search_block(block):
         scratch = np.empty((n_features + 3, n_points))
-        search_queries(queries[block], columns, left_out[block], steps, threshold, scratch, n_shrinks[block],
-                       log_density[block])
+        with np.errstate(over="ignore", invalid="ignore"):  # as compiled code does: a square may be infinite
+            search_queries(queries[block], columns, left_out[block], steps, threshold, scratch, n_shrinks[block],
+                           log_density[block])
 
     bounds = np.linspace(0, len(queries), n_threads + 1).astype(int)
     run_threads(search_block, [(slice(a, b),) for a, b in itertools.pairwise(bounds)], n_threads)
