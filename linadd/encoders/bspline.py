@@ -80,7 +80,7 @@ class BSpline(Encoder):
     degree : {0, 1, 2, 3}
         Degree of the polynomials.
     n_bins : int
-        Bins a feature, 1 to 4096; n_basis = n_bins + degree.
+        Bins a feature, 1 to 4096, of degree 0 at least 2; n_basis = n_bins + degree.
     penalty_order : {0, 1, 2, 3}
         Order d of the difference penalty |D_d v_j|^2.
     knots : {"auto", "uniform", "quantile"}
@@ -95,7 +95,7 @@ class BSpline(Encoder):
     def __init__(self, degree=1, n_bins=10, penalty_order=1, knots="auto"):
         if degree not in SPLINE_DEGREES:
             raise ConfigError(f"degree: {degree!r} is not one of 0, 1, 2, 3.")
-        check_count("n_bins", n_bins, 1, 4096)
+        check_count("n_bins", n_bins, 1 if degree else 2, 4096)  # one bin of degree 0 is a constant
         if knots not in KNOTS:
             raise ConfigError(f"knots: {knots!r} is not one of {', '.join(KNOTS)}.")
         super().__init__(n_local=degree + 1, n_basis=n_bins + degree, penalty_order=penalty_order)

@@ -10,6 +10,9 @@ import numpy as np
 
 from linadd.census import group_slices
 from linadd.encoders.rows import Space, make_scratch, moment_rows
+from linadd.errors import DataError
+
+LEAST_SPREAD = 1e-6  # norms are summed from float32 values: their mean is known to some 1e-7
 
 
 class CodeMoments:
@@ -55,6 +58,11 @@ class CodeMoments:
             Subtract the mean code.
         unit : bool
             Divide by the root of the mean squared norm of the centred code, so that this mean becomes 1.
+
+        Raises
+        ------
+        DataError
+            Under `unit`, where rows differ by less than float32 can tell.
         """
         self.close_group()
         codes, mean_square = self.codes / self.sums[1], self.sums[0] / self.sums[1]
@@ -62,7 +70,13 @@ class CodeMoments:
         updates = codes @ table
         square = self.encoder.scale**2
         kappa_0 = float(square @ np.einsum("ij,ij->i", codes, updates))
-        factor = 1.0 / max(mean_square - kappa_0, np.finfo(np.float32).tiny) if unit else 1.0
+        spread = mean_square - kappa_0
+        if unit and spread <= LEAST_SPREAD * mean_square:
+            raise DataError(
+                f"the rows vary by {max(spread / mean_square, 0.0):.1g} of their squared norm, less than float32 can "
+                "tell. Drop features that are constant in nearly all rows."
+            )
+        factor = 1.0 / spread if unit else 1.0
         # Solver and certificate must mean the same problem: the square as float32 is the scale's definition.
         scale_squared = (square * factor).astype(np.float32)
         subtracted = factor * kappa_0 * centred

@@ -18,7 +18,8 @@ VARIANTS = {
     "bspline": [
         *({"degree": r, "n_bins": 5, "penalty_order": r, "knots": "uniform"} for r in range(4)),
         *({"degree": r, "n_bins": 7, "penalty_order": 2, "knots": "quantile"} for r in range(4)),
-        {"degree": 0, "n_bins": 1, "penalty_order": 0},
+        {"degree": 0, "n_bins": 2, "penalty_order": 0},
+        {"degree": 1, "n_bins": 1, "penalty_order": 0},
         {"degree": 1, "n_bins": 15, "penalty_order": 1},  # one register of 16, full
         {"degree": 1, "n_bins": 30, "penalty_order": 1, "knots": "uniform"},
         {"degree": 2, "n_bins": 90, "penalty_order": 1, "knots": "quantile"},
@@ -136,7 +137,7 @@ def check_penalised(encoder, X):
     found = code.toarray().reshape(expected.shape)
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12 * np.abs(expected).max())
     assert code.has_canonical_format and (code.data != 0).all()
-    kernel = np.einsum("ijk,kl,njl->in", phi, explicit.update_matrix(encoder), phi)
+    kernel = (phi @ explicit.update_matrix(encoder)).reshape(len(X), -1) @ phi.reshape(len(X), -1).T
     np.testing.assert_allclose((code @ code.T).toarray(), kernel, rtol=1e-9)
 
 

@@ -26,6 +26,7 @@ def test_codes_are_distinct():
         ("spline", {}, "encoder: 'spline' is not one of bspline, fourier, hermite, identity."),
         ("bspline", {"degree": 4}, "degree: 4 is not one of 0, 1, 2, 3."),
         ("bspline", {"n_bins": 0}, "n_bins: 0 is not an integer between 1 and 4096."),
+        ("bspline", {"n_bins": 1, "degree": 0}, "n_bins: 1 is not an integer between 2 and 4096."),
         ("bspline", {"n_bins": 4097}, "n_bins: 4097 is not an integer between 1 and 4096."),
         ("bspline", {"n_bins": 10.5}, "n_bins: 10.5 is not an integer between 1 and 4096."),
         ("bspline", {"n_bins": float("nan")}, "n_bins: nan is not an integer between 1 and 4096."),

@@ -1,0 +1,119 @@
+"""Scale and centre of the embedding: against explicit codes, and the same bits for any chunking."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from linadd.encoders import make_encoder
+from linadd.encoders.centring import CodeMoments
+from linadd.errors import DataError
+from tests.checks.check_encoder import CASES, located
+from tests.encoders import explicit
+
+N_ROWS = 2300
+
+
+def moments_of(encoder, positions, weight, cuts=()):
+    """Moments of rows that come in parts."""
+    moments = CodeMoments(encoder)
+    bounds = [0, *cuts, len(positions)]
+    for start, stop in pairwise(bounds):
+        moments.update(positions[start:stop], weight[start:stop], start)
+    return moments
+
+
+def weights():
+    """Weights without a pattern, some of them 0."""
+    rng = np.random.default_rng(1)
+    return rng.exponential(size=N_ROWS) * (rng.random(N_ROWS) > 0.2)
+
+
+@pytest.mark.parametrize("centred", [True, False])
+@pytest.mark.parametrize("unit", [True, False])
+@pytest.mark.parametrize(("name", "options"), CASES, ids=str)
+def test_centre_is_what_explicit_codes_give(name, options, unit, centred):
+    X = explicit.rows(150)
+    weight = weights()[:150]
+    scale = "unit" if unit else "libspline"
+    encoder = make_encoder(name, **options).fit(explicit.census_of(X, weight), scale)
+    positions = located(encoder, X)
+    centre = moments_of(encoder, positions, weight).centre(centred, unit)
+    codes = explicit.codes_of_positions(encoder, positions)
+    mean = np.average(codes, axis=0, weights=weight)
+    matrix = explicit.update_matrix(encoder)
+
+    def mean_norm(scale, centre):
+        """Weighted mean of |phi^d - centre|^2 with a scale a feature."""
+        squares = np.einsum("ijk,kl,ijl->ij", codes - centre, matrix, codes - centre, optimize=True)
+        return np.average(squares @ scale**2, weights=weight)
+
+    # float32 values and sums of norms; a centred norm is a difference of larger ones.
+    rtol = 1e-5 * mean_norm(encoder.scale, 0) / mean_norm(encoder.scale, mean)
+    np.testing.assert_allclose(centre.mean_code, mean * centred, rtol=0, atol=1e-6 * np.abs(codes).max())
+    np.testing.assert_allclose(centre.mean_norm, mean_norm(centre.scale, mean * centred), rtol=rtol)
+    if unit:  # the mean of the centred norm is 1, whether or not codes are centred
+        np.testing.assert_allclose(mean_norm(centre.scale, mean), 1.0, rtol=rtol)
+        factors = centre.scale[encoder.scale > 0] / encoder.scale[encoder.scale > 0]
+        np.testing.assert_allclose(factors, factors[0], rtol=1e-6)
+    else:
+        np.testing.assert_allclose(centre.scale, encoder.scale, rtol=1e-7)
+    assert centre.scale[4] == 0
+    np.testing.assert_array_equal(centre.space.scale_squared, np.float32(centre.scale**2))
+    updates = centre.scale[:, None] ** 2 * (mean @ matrix) * centred
+    np.testing.assert_allclose(centre.space.mean_update, updates, rtol=0, atol=1e-5 * max(np.abs(updates).max(), 1e-9))
+    np.testing.assert_allclose(centre.space.kappa_0, np.sum(mean * updates), rtol=1e-5)
+
+
+@pytest.mark.parametrize("cuts", [[1000, 2000], [1], [999, 1001, 1500], range(13, N_ROWS, 13)], ids=str)
+@pytest.mark.parametrize(("name", "options"), [("bspline", {}), ("fourier", {"n_harmonics": 2})])
+def test_any_chunking_gives_the_same_bits(name, options, cuts):
+    X, weight = explicit.rows(N_ROWS), weights()
+    encoder = make_encoder(name, **options).fit(explicit.census_of(X, weight))
+    positions = located(encoder, X)
+    whole = moments_of(encoder, positions, weight).centre(True, True)
+    parts = moments_of(encoder, positions, weight, cuts).centre(True, True)
+    for name in ("scale", "mean_code", "mean_norm"):
+        np.testing.assert_array_equal(getattr(parts, name), getattr(whole, name))
+    for found, expected in zip(parts.space, whole.space, strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_rows_of_weight_zero_contribute_nothing():
+    X, weight = explicit.rows(300), np.ones(300)
+    weight[200:] = 0
+    encoder = make_encoder("bspline", knots="uniform").fit(explicit.census_of(X[:200]))
+    positions = located(encoder, X)
+    all_rows = moments_of(encoder, positions, weight).centre(True, True)
+    some = moments_of(encoder, positions[:200], weight[:200]).centre(True, True)
+    np.testing.assert_array_equal(all_rows.mean_code, some.mean_code)
+    assert all_rows.mean_norm == some.mean_norm
+
+
+def test_a_rare_value_has_a_scale():
+    """One row in 100,000 differs: the centred norm is 1e-5 of the norm itself, of which float32 sees seven digits."""
+    X = np.zeros((100_000, 1))
+    X[70_000] = 1.0
+    encoder = make_encoder("bspline", knots="uniform").fit(explicit.census_of(X))
+    centre = moments_of(encoder, located(encoder, X), np.ones(len(X))).centre(True, True)
+    codes = explicit.codes(encoder, X[[0, 70_000]])
+    mean = codes[0] + (codes[1] - codes[0]) * 1e-5
+    squares = np.einsum("ijk,kl,ijl->i", codes - mean, explicit.update_matrix(encoder), codes - mean)
+    expected = 1 / (squares @ [1 - 1e-5, 1e-5])
+    np.testing.assert_allclose(centre.scale**2, expected, rtol=1e-2)
+
+
+def test_rows_that_float32_cannot_tell_apart_are_refused():
+    X = np.array([[0.337], [0.0], [1.0]])
+    encoder = make_encoder("bspline", knots="uniform").fit(explicit.census_of(X))
+    moments = moments_of(encoder, located(encoder, X), np.array([1e9, 1.0, 1.0]))
+    with pytest.raises(DataError) as caught:
+        moments.centre(True, True)
+    text = str(caught.value)
+    share = text.split(" by ")[1].split(" ")[0]
+    assert float(share) < 1e-6
+    assert text == (
+        f"the rows vary by {share} of their squared norm, less than float32 can tell. "
+        "Drop features that are constant in nearly all rows."
+    )
+    moments.centre(True, False)

@@ -1,0 +1,17 @@
+"""The Hermite basis: its weights, by quadrature."""
+
+import numpy as np
+
+from linadd.encoders.hermite import weight
+
+
+def test_hermite_terms_are_orthonormal_in_their_derivatives():
+    # Gauss quadrature of degree 40 is exact for products of degree 2 * 8.
+    nodes, weights = np.polynomial.hermite_e.hermegauss(40)
+    weights = weights / weights.sum()
+    for d in range(4):
+        for k in range(1, 9):
+            series = np.zeros(k + 1)
+            series[k] = weight(k, d)
+            derivative = np.polynomial.hermite_e.hermeder(series, d if k >= d else 0)
+            np.testing.assert_allclose(weights @ np.polynomial.hermite_e.hermeval(nodes, derivative) ** 2, 1.0)
