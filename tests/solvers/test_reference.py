@@ -90,9 +90,9 @@ DENSE = [
 def test_dense_bases_come_as_near_as_the_program(data, family, size, order):
     summary = train(data, family, size, order, **PENALISED, max_epochs={"digits": 120, "toy": 300}[data])
     objective = float(REFERENCE[f"{data}_{family}_degree{size}_order{order}_objective"])
-    # The program stops by its own tolerance, up to 1 % above the optimum; so do we here, with a gap that says so.
+    # The program stops by its own tolerance, up to 1 % above the optimum; so do we here, and the gap says so.
     assert summary["dual_objective"] <= objective
-    assert summary["objective"] <= objective * (1 + 5e-3)
+    assert summary["objective"] <= objective * (1 + 1e-2)
 
 
 @pytest.mark.parametrize(("name", "degree", "order"), SPLINES)
