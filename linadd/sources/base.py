@@ -35,7 +35,15 @@ class ReadOptions:
     n_features: int | None = None
 
     def refuse(self, origin, kind, *names):
-        """Raise ConfigError for the first of the options in `names` that was given, as `kind` has no use for it."""
+        """Raise ConfigError for the first of the options that was given though a kind of data has no use for it.
+
+        Parameters
+        ----------
+        origin, kind : str
+            The source, and what it is, for the message.
+        *names : str
+            Names of the options.
+        """
         for name in names:
             given, default = getattr(self, name), getattr(ReadOptions, name)
             if type(given) is not type(default) or given != default:
@@ -149,7 +157,20 @@ class Source(ABC):
         return []
 
     def read_selector(self, name, start, stop):
-        """Entries start..stop-1 of the array `name` of `selectors()`, raw."""
+        """Entries of an array that can select rows.
+
+        Parameters
+        ----------
+        name : str
+            One of `selectors()`.
+        start, stop : int
+            0 <= start < stop <= n_rows.
+
+        Returns
+        -------
+        array, shape (stop - start,)
+            As stored.
+        """
         raise NotImplementedError(name)
 
     def require_labels(self):

@@ -212,13 +212,9 @@ def shuffled(batches, source, dtype, seed, folder, report):
             done += len(X)
             report(done)
         labels = np.array(list(texts))
-        step = max(1, CHUNK_BYTES // record.itemsize)
         for bucket, (count, end) in enumerate(zip(counts.tolist(), ends.tolist(), strict=True)):
-            file.seek((end - count) * record.itemsize)
-            records = np.frombuffer(file.read(count * record.itemsize), record)
             order = np.random.default_rng([seed, 1, bucket]).permutation(count)
-            for start in range(0, count, step):
-                rows = records[order[start : start + step]]
+            for rows in gather(file, record, end - count, order):
                 y = None if not source.has_labels else labels[rows["y"]] if is_text else rows["y"]
                 yield rows["X"], y, rows["weight"] if source.has_weights else None
 
@@ -248,3 +244,12 @@ def scatter(file, records, buckets, filled):
         file.seek(filled[bucket] * records.itemsize)
         file.write(records[part].tobytes())
         filled[bucket] += len(part)
+
+
+def gather(file, record, start, order):
+    """Yield the records of a bucket, which begins at `start`, in pieces and in the given order."""
+    file.seek(start * record.itemsize)
+    records = np.fromfile(file, record, len(order))
+    step = max(1, CHUNK_BYTES // record.itemsize)
+    for first in range(0, len(order), step):
+        yield records[order[first : first + step]]

@@ -47,7 +47,13 @@ class LibsvmParser:
         self.y = self.values = np.empty(0)
 
     def make_room(self, n_rows, n_entries):
-        """Start anew with arrays for at least so many rows and entries; those of the last time, if they suffice."""
+        """Start anew with arrays that are large enough; those of the last time, if they suffice.
+
+        Parameters
+        ----------
+        n_rows, n_entries : int
+            Most rows and entries to come before the next call.
+        """
         self.state[[ROWS, ENTRIES]] = 0
         if n_rows > len(self.y) or n_entries > len(self.values):
             self.y, self.starts, self.lines, self.labels = np.empty(n_rows), *np.empty((3, n_rows), np.int64)
@@ -126,7 +132,14 @@ class LibsvmParser:
         }[status]
 
     def table(self, rows, n_features):
-        """Features of the parsed rows in the slice `rows`.
+        """Features of some of the parsed rows.
+
+        Parameters
+        ----------
+        rows : slice
+            From start to stop.
+        n_features : int
+            Width of the table.
 
         Returns
         -------
