@@ -11,7 +11,7 @@ import numpy as np
 from linadd.errors import ConfigError
 
 BYTES_PER_VALUE = 4  # of a position
-MIN_CHUNKS, MIN_BLOCKS = 100, 10
+MIN_CHUNKS, MIN_BLOCKS = 400, 10
 SWEEPS_PER_BLOCK = 3
 SERIAL_ROWS = 20_000  # below, one partial solution
 SEGMENTS_PER_EPOCH = 40  # of n_rows visits: partial solutions are merged, and the average taken, after each

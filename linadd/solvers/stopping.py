@@ -19,6 +19,9 @@ from linadd.census import group_slices
 from linadd.encoders.exact import certify_rows, decide, make_scratch
 from linadd.losses import conjugate, dual_upper, loss_curvature, loss_slope, loss_value
 
+SLOWEST_RATE = 0.95  # where two rises of the dual value say that it does not slow down at all
+MULTIPLES = (0.3, 30.0)  # bounds of the certified gap over what the dual value has left to rise
+
 
 @dataclass
 class Certificate:
@@ -65,6 +68,40 @@ def dual_squared_norms(problem, sums, balance):
     centred = sums - problem.centre.mean_code[:, :, None] * balance
     w = penalty.penalised_code(np.moveaxis(centred, 1, 2), order)
     return np.einsum("jol,jol,j->o", w, w, problem.centre.scale**2)
+
+
+class GapForecast:
+    """The gap that a certificate is likely to find, from the dual values of the last epochs, at no cost.
+
+    Dual values rise almost geometrically: after the rises r' and r, with q = r / r', about r q / (1 - q) is left. The
+    certified gap is a multiple of it that each certificate measures anew.
+
+    Parameters
+    ----------
+    n_outputs : int
+        Outputs.
+    multiple : float
+        Expected until the first certificate.
+    """
+
+    def __init__(self, n_outputs, multiple):
+        self.dual, self.rise = np.zeros(n_outputs), np.full(n_outputs, np.nan)
+        self.multiple, self.left = np.full(n_outputs, multiple), np.full(n_outputs, np.nan)
+
+    def update(self, dual):
+        """Take the dual values (n_outputs,) of an epoch; returns the likely relative gap of each, NaN in the first."""
+        rise = np.abs(dual - self.dual)
+        rate = np.divide(rise, self.rise, out=np.ones_like(rise), where=self.rise > 0)
+        rate = np.clip(rate, 0.0, SLOWEST_RATE) + 0.0 * self.rise
+        size = np.maximum(np.abs(dual), np.finfo(np.float64).tiny)
+        self.left = rise * rate / (1.0 - rate) / size
+        self.dual, self.rise = dual, rise
+        return self.multiple * self.left
+
+    def learn(self, gaps):
+        """Take the certified gaps (n_outputs,) of the epoch of the last update."""
+        found = np.divide(gaps, self.left, out=np.full_like(gaps, np.nan), where=self.left > 0)
+        self.multiple = np.where(np.isfinite(found), np.clip(found, *MULTIPLES), self.multiple)
 
 
 @compiled

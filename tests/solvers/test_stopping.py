@@ -9,8 +9,10 @@ from linadd.losses import loss_value
 from linadd.solvers.blocks import NO_DUALS
 from linadd.solvers.dual_cd import DualCD
 from linadd.solvers.stopping import (
+    MULTIPLES,
     Certificate,
     Certifier,
+    GapForecast,
     balancing_factors,
     best_intercept,
     certify_primal,
@@ -204,6 +206,27 @@ def test_relative_gap():
     assert relative_gap(primal, dual).tolist() == [0.5, 0.0, 1.25, 1.0]
     certificate = Certificate(primal, dual)
     assert certificate.gap == 1.25 and certificate.gaps.tolist() == [0.5, 0.0, 1.25, 1.0]
+
+
+def test_the_forecast_is_what_a_geometric_rise_has_left():
+    limit, rate = np.array([4.0, 100.0]), np.array([0.5, 0.8])
+    forecast = GapForecast(2, multiple=2.0)
+    gaps = [forecast.update(limit * (1 - rate**epoch)) for epoch in range(1, 5)]
+    assert np.isnan(gaps[0]).all()  # one rise has no rate
+    left = rate**4 / (1 - rate**4)
+    np.testing.assert_allclose(gaps[-1], 2.0 * left)
+    forecast.learn(np.array([3.0 * left[0], 1e9]))
+    expected = np.array([3.0, MULTIPLES[1]]) * rate**5 / (1 - rate**5)
+    np.testing.assert_allclose(forecast.update(limit * (1 - rate**5)), expected)
+
+
+def test_the_forecast_of_a_dual_value_that_stands_is_zero_and_of_one_that_jumps_is_bounded():
+    forecast = GapForecast(2, multiple=1.0)
+    for dual in ([1.0, 1.0], [2.0, 1.5], [2.0, 4.5]):
+        gaps = forecast.update(np.array(dual))
+    assert gaps[0] == 0.0 and np.isfinite(gaps[1])
+    forecast.learn(np.array([0.1, 0.1]))  # nothing left to rise says nothing about the multiple
+    assert forecast.multiple[0] == 1.0
 
 
 def test_any_reader_chunking_gives_the_same_bits():
