@@ -6,6 +6,7 @@ are read in place.
 """
 
 import errno
+import logging
 import os
 import re
 import shlex
@@ -28,6 +29,8 @@ from linadd.sources.base import (
 )
 
 __all__ = ["HDF5Source"]
+
+logger = logging.getLogger(__name__)
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 # Rows that the solver asks for at a time (`--training-chunk`), the measure of a layout that is slow to read by rows.
@@ -74,6 +77,8 @@ class HDF5Source(Source):
             self.weight = self._name(group, weights, "weights", optional="weight")
             self._describe(group, group[self.x])
         self.has_labels, self.has_weights = self.y is not None, self.weight is not None
+        if self.has_weights and options.weights is None:
+            logger.info("%s: dataset 'weight' holds sample weights; weights=False leaves them out", self.origin)
 
     @staticmethod
     def matches(head):

@@ -94,9 +94,12 @@ def test_names_of_columns_and_classes(tmp_path):
     assert open_source(other).feature_names == ["p", "q", "r"]
 
 
-def test_weights(tmp_path):
+def test_weights(tmp_path, caplog):
     path = write(tmp_path / "a.h5", y=Y, weight=WEIGHT, other=WEIGHT + 1)
-    assert open_source(path).read(4, 5).weight == WEIGHT[4]
+    with caplog.at_level("INFO", logger="linadd.sources.hdf5"):
+        assert open_source(path).read(4, 5).weight == WEIGHT[4]
+        open_source(path, weights="weight")
+    assert caplog.messages == [f"{path}: dataset 'weight' holds sample weights; weights=False leaves them out"]
     assert open_source(path, weights="other").read(4, 5).weight == WEIGHT[4] + 1
     assert not open_source(path, weights=False).has_weights
     message = f"{path}: weights is an array; for HDF5 it must be the name of a dataset."
