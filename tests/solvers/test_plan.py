@@ -94,9 +94,9 @@ def test_counts_do_not_wrap_at_billions_of_rows():
 
 def test_a_limit_below_one_training_chunk_is_refused():
     needed = 10 * ROW_BYTES
-    assert make_plan(1000, N_FEATURES, needed).chunk_rows == 10
+    assert make_plan(4000, N_FEATURES, needed).chunk_rows == 10
     with pytest.raises(ConfigError) as caught:
-        make_plan(1000, N_FEATURES, needed - 1)
+        make_plan(4000, N_FEATURES, needed - 1)
     assert str(caught.value) == (
         "memory_limit: 399 bytes do not hold one training chunk of 10 rows of 5 features. Give at least 400, or a "
         "smaller training_chunk."
