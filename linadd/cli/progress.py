@@ -6,6 +6,7 @@ import sys
 import time
 
 from linadd.cli.terminal import format_bytes, gap_of, peak_memory_bytes
+from linadd.solvers import SOLVERS
 from linadd.train import Progress
 
 __all__ = ["LiveProgress", "TrainingProgress", "row_bar", "training_progress"]
@@ -35,7 +36,8 @@ class TrainingProgress(Progress):
     def __init__(self, terminal, options, n_rows, stop):
         self.terminal, self.options, self.n_rows, self.stop = terminal, options, n_rows, stop
         self.started = self.last = time.monotonic()
-        self.distances = []  # from the stopping rule, an epoch each
+        self.distances = []  # from the stopping rule, an epoch each; None where it is not known
+        self.has_rule = options.solver == "auto" or SOLVERS[options.solver].certifies
 
     def __enter__(self):
         return self
@@ -81,7 +83,7 @@ class TrainingProgress(Progress):
             to_tol = math.log(max(known[-1] / self.options.tol, 1.0))
             rate = math.log(known[0] / known[-1]) / (len(known) - 1)
             n_left = min(n_left, math.ceil(to_tol / rate)) if rate > 0 else n_left
-        elif self.distances[-1] is not None or self.options.stop_on == "violation":
+        elif self.has_rule:
             return None
         return n_left * seconds
 

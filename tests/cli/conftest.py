@@ -86,6 +86,16 @@ def model(data):
 
 
 @pytest.fixture(scope="session")
+def kernel_model(data):
+    """A model of a kernel classifier."""
+    from linadd.sparse_kernel import LeastSquaresProbabilisticClassifier
+
+    path = data / "kernel.safetensors"
+    LeastSquaresProbabilisticClassifier(random_state=0).fit(*rows_and_labels(40)).save(path)
+    return path
+
+
+@pytest.fixture(scope="session")
 def three_classes(data):
     """A model of three classes with text labels, of hinge loss: `three.h5`, `three.safetensors`."""
     X, y = rows_and_labels()

@@ -47,7 +47,7 @@ def without(monkeypatch):
 def test_without_liblinear_one_line_says_so(without, tmp_path, capsys):
     without("liblinear")
     assert Tour(Terminal(), str(tmp_path)).liblinear(None, None) is None
-    message = "LIBLINEAR's figures are left out: liblinear-official (a C++ compiler) is not installed.\n"
+    message = "LIBLINEAR's figures are left out: liblinear-official (needs a C++ compiler) is missing.\n"
     assert capsys.readouterr().err == message
 
 

@@ -45,7 +45,8 @@ def test_people_get_the_options_the_curves_and_the_history(linadd, data, model):
     assert float(lines[9].split()[3]) == pytest.approx(np.ptp(curve), rel=1e-3)
     assert lines[13].split() == ["pass", "objective", "gap"]
     assert [line.split()[0] for line in lines[14:]] == [str(k + 1) for k in range(summary["passes"])]
-    assert lines[14].split()[2].startswith("~") and not lines[-1].split()[2].startswith("~")
+    marks = [line.split()[2][0] for line in lines[14:]]
+    assert "~" in marks[:-1] and marks[-1] != "~"  # estimates, and the certificate of the last pass
 
 
 def test_curves_without_a_range_have_no_span(linadd, data, tmp_path):
@@ -54,6 +55,13 @@ def test_curves_without_a_range_have_no_span(linadd, data, tmp_path):
     features = linadd("inspect", out, "--json").record["features"]
     assert features[0] == {"feature": "age", "lower": None, "upper": None, "span": None}
     assert "widest" not in linadd("inspect", out).out
+
+
+def test_a_kernel_classifier_shows_its_header(linadd, kernel_model):
+    record = linadd("inspect", kernel_model, "--json").record
+    assert record["class"] == "lspc" and record["classes"] == [0, 1] and record["bytes"] == kernel_model.stat().st_size
+    lines = linadd("inspect", kernel_model).out.splitlines()
+    assert lines[0] == f"model {kernel_model}" and "class lspc" in lines
 
 
 def test_a_file_that_is_not_there_is_named(linadd):

@@ -43,13 +43,19 @@ def test_a_line_tells_gap_rate_time_left_and_memory(clock, capsys):
     ]
 
 
+def test_before_the_gap_is_known_nothing_is_said_of_the_time(clock, capsys):
+    lines = lines_of(Options(), [record_of(1, None), record_of(2, 0.1)], capsys)
+    assert lines[0] == "pass 1, objective 1234.57, 500 rows/s, 210 MB"
+    assert lines[1] == "pass 2, objective 1234.57, gap ~0.1, 500 rows/s, 210 MB"
+
+
 def test_passes_bound_the_time_left(clock, capsys):
     records = [record_of(1, 0.1), record_of(2, 0.1)]
     assert "about 80 s left" in lines_of(Options(max_epochs=10), records, capsys)[1]
 
 
 def test_a_solver_without_certificate_goes_by_passes(clock, capsys):
-    lines = lines_of(Options(max_epochs=4), [record_of(1, None)], capsys)
+    lines = lines_of(Options(max_epochs=4, solver="sgd"), [record_of(1, None)], capsys)
     assert lines == ["pass 1, objective 1234.57, about 30 s left, 500 rows/s, 210 MB"]
 
 
