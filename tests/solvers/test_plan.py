@@ -101,7 +101,7 @@ def test_a_limit_below_one_training_chunk_is_refused():
         "memory_limit: 399 bytes do not hold one training chunk of 10 rows of 5 features. Give at least 400, or a "
         "smaller training_chunk."
     )
-    assert make_plan(1000, N_FEATURES, needed - 1, training_chunk=9).chunk_rows == 9
+    assert make_plan(4000, N_FEATURES, needed - 1, training_chunk=9).chunk_rows == 9
 
 
 @pytest.mark.parametrize(
