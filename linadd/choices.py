@@ -25,6 +25,7 @@ ENCODERS = {
 }
 SOLVERS = {
     "dual-cd": ("tol", "stop_on", "partial_solutions"),
+    "newton": ("tol", "hessian_sample"),
     "sgd": ("schedule", "average", "shuffle", "certify"),
     "liblinear": ("tol", "certify"),
 }

@@ -20,9 +20,10 @@ from linadd.choices import (
 from linadd.errors import ConfigError
 
 
-def option(default, text, choices=None, least=None, above=None):
+def option(default, text, choices=None, least=None, above=None, most=None):
     """A field with its help text and its check."""
-    return field(default=default, metadata={"help": text, "choices": choices, "least": least, "above": above})
+    rule = {"help": text, "choices": choices, "least": least, "above": above, "most": most}
+    return field(default=default, metadata=rule)
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,7 @@ class Options:
     memory_limit: int = option(1_000_000_000, "bytes that linadd may allocate", least=1)
     training_chunk: int = option(1000, "rows of a training chunk", least=1)
     partial_solutions: Any = option("auto", "partial solutions merged by line search, or auto")
+    hessian_sample: float = option(1.0, "share of the rows that newton takes the Hessian from", above=0.0, most=1.0)
     schedule: str = option("shifted", "step sizes of sgd", SCHEDULES)
     average: bool = option(True, "report the averaged iterate of sgd")
     shuffle: bool = option(True, "visit rows in a fresh random order every pass (sgd only: dual-cd always does)")
@@ -100,6 +102,8 @@ def check_option(entry, value):
         raise ConfigError(f"{entry.name}: {value} is below {rule['least']}.")
     if rule["above"] is not None and value <= rule["above"]:
         raise ConfigError(f"{entry.name}: {value} is not above {rule['above']:g}.")
+    if rule["most"] is not None and value > rule["most"]:
+        raise ConfigError(f"{entry.name}: {value} is above {rule['most']:g}.")
 
 
 def is_number(value):

@@ -1,0 +1,320 @@
+"""Newton's method for smooth losses, each output by itself, its Hessian accumulated in one pass over the rows.
+
+    minimise P(w, b) = 1/2 |w|^2 + b^2 / (2 B^2) + sum_i C_i loss(y_i (w . z_i + b))
+
+with w = D_d v / s, z_i = s D_d'^-1 (phi(x_i) - phibar); a free intercept has no second term, or there is none at all.
+A pass at a point gives P, the gradient and H = I + sum_i C_i loss'' z z'. The intercept is eliminated exactly from
+
+    [H   c] [dw]     [g  ]          c = sum_i h_i z_i,  h_i = C_i loss''(m_i)
+    [c'  k] [db] = - [g_b]          k = sum_i h_i + 1/B^2
+
+Where the full step does not lower P enough, the decisions at both ends are known, and P along the step is minimised
+without a read. The dual point that comes with a step is the linear one, from the decisions before and after it:
+
+    a_i = -C_i (loss'(m_i) + loss''(m_i) (m_i^new - m_i)), clipped to its box
+
+By the equations of the step sum_i a_i y_i z_i = w + dw, and sum_i a_i y_i = 0 for a free intercept, so that P - D is
+the second-order error of the linear model: far less than 1/2 |grad P|^2, the gap of a_i = -C_i loss'(m_i^new), which
+stands in where there was no step before.
+
+The first point is the optimum of a sample of the rows that is kept in memory, which saves two or three passes. With the
+option `hessian_sample` H is that of the sample too, times its inverse share: cheaper passes, but some more of them.
+"""
+
+import logging
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from linadd import penalty
+from linadd._jit import run_threads
+from linadd.chunks import prefetch
+from linadd.encoders.rows import locate, positions_dtype
+from linadd.errors import ConfigError
+from linadd.solvers.base import SolverResult
+from linadd.solvers.gram import CURVATURE, RESIDUAL, complete_hessian, factorise, penalise_rows_and_columns, substitute
+from linadd.solvers.plan import BYTES_PER_VALUE
+from linadd.solvers.row_sums import RowSums
+from linadd.solvers.stopping import Certifier, best_intercept, relative_gap
+
+log = logging.getLogger(__name__)
+
+START_SHARE = 0.1  # of the rows, for the first point
+START_ROWS, HESSIAN_ROWS = 5, 50  # of a sample, for each parameter, or it is too far from all rows for that use
+N_RUNS = 1000  # of consecutive rows, which a sample is drawn from
+ENOUGH_DECREASE = 1e-4  # of what the slope promises [Armijo1966]
+ROUNDING = 1e-14  # of P, a sum over rows
+
+
+class Newton:
+    """One run of Newton's method.
+
+    Parameters
+    ----------
+    problem : Problem
+        What is minimised.
+    run : Run
+        How.
+    sample : Newton, optional
+        The finished run on a sample of the rows, where this one starts.
+    is_sampled : bool
+        Take the sample's Hessian too.
+    """
+
+    def __init__(self, problem, run, sample=None, is_sampled=False):
+        self.problem, self.run = problem, run
+        encoder, n_outputs = problem.encoder, problem.n_outputs
+        self.order = encoder.penalty_order if encoder.is_local else 0
+        self.shape = (encoder.n_features, encoder.n_basis)
+        self.inverse_square = 1.0 / problem.intercept_square if problem.intercept == "penalised" else 0.0
+        self.mean = self.penalised(problem.centre.mean_code)
+        self.rows = RowSums(problem, run.memory, not is_sampled)
+        self.curved = sample.rows if is_sampled else self.rows  # where the Hessian comes from
+        # w and b of each output; one array, so that a step moves both.
+        self.point, self.step = np.zeros((2, n_outputs, encoder.n_features * encoder.n_basis + 1))
+        if sample is not None:
+            self.point[...] = sample.point
+        elif problem.intercept != "none":
+            self.point[:, -1] = [self.first_intercept(o) for o in range(n_outputs)]
+        self.primal, self.dual = np.full(n_outputs, np.inf), np.zeros(n_outputs)  # D(0) = 0
+        self.duals = run.memory.zeros("dual variables", self.rows.duals.shape, np.float32)
+        self.targets = np.full(n_outputs, run.tol)  # of the gap of each output
+        self.is_stalled = np.zeros(n_outputs, bool)
+        self.passes = 0
+
+    def penalised(self, code):
+        """s D_d'^-1 phi, flat, of sums of plain codes."""
+        code = penalty.penalised_code(code.reshape(self.shape), self.order)
+        return (code * self.problem.centre.scale[:, None]).ravel()
+
+    def coef(self, point):
+        """v of points (n_outputs, n_columns + 1), float64 (n_features, n_basis, n_outputs)."""
+        w = point[:, :-1].reshape(-1, *self.shape)
+        v = penalty.from_penalised(w, self.order) * self.problem.centre.scale[:, None]
+        return np.ascontiguousarray(np.moveaxis(v, 0, 2))
+
+    def first_intercept(self, o):
+        """The best b for w = 0."""
+        problem = self.problem
+        is_positive = problem.targets == problem.positive[o]
+        costs = problem.cost[o] * np.bincount(is_positive, problem.costs, 2)
+        return best_intercept(
+            problem.loss.code, np.zeros(2), np.array([-1.0, 1.0]), costs, 0.0, self.inverse_square
+        )[0]  # fmt: skip
+
+    @property
+    def gaps(self):
+        """Relative gap of each output so far; infinite before the first pass."""
+        is_known = np.isfinite(self.primal)
+        return np.where(is_known, relative_gap(np.where(is_known, self.primal, 1.0), self.dual), np.inf)
+
+    @property
+    def active(self):
+        """Outputs that have not reached their gap."""
+        return np.flatnonzero((self.gaps > self.targets) & ~self.is_stalled)
+
+    def minimise(self):
+        """Passes until every output has reached its gap or cannot get on; False where it ended before."""
+        while len(self.active):
+            if self.passes == self.run.max_epochs or not self.advance():
+                return False
+        return True
+
+    def advance(self):
+        """One pass at the end of the present steps, and the next steps from there; False where it was left."""
+        outputs, end = self.active, self.point + self.step
+        self.passes += 1
+        if not self.evaluate(self.rows, end, outputs):
+            return False
+        duals = self.rows.dual_objectives()
+        for o in outputs:
+            if duals[o] > self.dual[o]:
+                self.dual[o] = duals[o]
+                self.duals[:, o] = self.rows.duals[:, o]
+        arrived = np.array([o for o in outputs if self.settle(o)], np.int64)
+        if self.curved is not self.rows and len(arrived) and not self.evaluate(self.curved, self.point, arrived):
+            return False
+        run_threads(self.turn, [(o,) for o in arrived], self.run.n_threads)
+        return True
+
+    def evaluate(self, rows, point, outputs):
+        """A pass over rows at a point."""
+        coef = self.coef(point)
+        offset = point[:, -1] - np.einsum("jlo,jl->o", coef, self.problem.centre.mean_code)
+        return rows.run(coef, offset, outputs, self.run.n_threads, self.run.should_stop)
+
+    def along(self, o, eta):
+        """(P, dP/deta, d2P/deta2) of an output at point + eta step."""
+        ridge = np.ones(self.point.shape[1])
+        ridge[-1] = self.inverse_square
+        value, slope, curvature = self.rows.line(o, eta)[:3]
+        point, step = self.point[o] + eta * self.step[o], self.step[o]
+        return value + 0.5 * point @ (ridge * point), slope + step @ (ridge * point), curvature + step @ (ridge * step)
+
+    def settle(self, o):
+        """Go to the end of the step, if that is low enough, else to the lowest point along it: then False."""
+        value, slope = self.along(o, 1.0)[0], self.along(o, 0.0)[1]
+        limit = self.primal[o] + ENOUGH_DECREASE * slope
+        if np.isinf(self.primal[o]) or value <= limit + ROUNDING * abs(limit):
+            eta, self.primal[o] = 1.0, value
+        else:
+            eta, self.primal[o] = self.search(o, slope)
+        self.point[o] += eta * self.step[o]
+        self.step[o] = 0
+        self.rows.old[o] += eta * (self.rows.new[o] - self.rows.old[o])
+        return eta == 1.0
+
+    def search(self, o, first_slope):
+        """(eta, P) of the least P along a step that is too long: Newton inside a bracket."""
+        low, high, eta = 0.0, 1.0, 0.5
+        for _ in range(60):
+            value, slope, curvature = self.along(o, eta)
+            if abs(slope) <= 1e-3 * abs(first_slope):
+                break
+            low, high = (eta, high) if slope < 0 else (low, eta)
+            newton = eta - slope / curvature
+            eta = newton if low < newton < high else 0.5 * (low + high)
+        return eta, value
+
+    def turn(self, o):
+        """The step of an output from its present point."""
+        rows, curved = self.rows, self.curved
+        matrix, n_features = curved.gram[o], self.shape[0]
+        penalise_rows_and_columns(matrix, n_features, self.order, self.problem.centre.scale)
+        balance, curvature = rows.line(o, 0.0)[3], curved.line(o, 1.0)[4]
+        denominator = curvature + self.inverse_square if self.problem.intercept != "none" else 0.0
+        inverse = 1.0 / denominator if denominator > np.finfo(np.float64).tiny else 0.0
+        code_sum, c = self.penalised(curved.sums[o, CURVATURE]), np.empty(matrix.shape[0])
+        complete_hessian(matrix, code_sum, self.mean, curvature, inverse, c)
+        factorise(matrix)
+        residual = self.penalised(rows.sums[o, RESIDUAL]) - balance * self.mean
+        gradient, gradient_b = self.point[o, :-1] - residual, self.inverse_square * self.point[o, -1] - balance
+        step = inverse * gradient_b * c - gradient
+        substitute(matrix, step)
+        self.step[o, :-1], self.step[o, -1] = step, -inverse * (gradient_b + c @ step)
+        decrease = -(gradient @ step + gradient_b * self.step[o, -1])
+        self.is_stalled[o] = decrease <= ROUNDING * abs(self.primal[o])
+
+
+    def solve(self):
+        """Passes, and a certificate when the gap is small; returns a SolverResult."""
+        run, history, certified, interrupted = self.run, [], np.inf, False
+        certifier = Certifier(self.problem, run.memory, len(self.duals))
+        while certified > run.tol and not interrupted and len(self.active) and self.passes < run.max_epochs:
+            is_whole = self.advance()
+            interrupted = not is_whole or run.should_stop()
+            is_last = interrupted or self.passes == run.max_epochs
+            certified = self.certify(certifier) if is_last or not len(self.active) else np.inf
+            if is_whole:
+                history.append({
+                    "epoch": self.passes, "objective": float(self.primal.sum()),
+                    "dual_objective": float(self.dual.sum()), "gap": float(self.gaps.max()),
+                    "certified_gap": certified if np.isfinite(certified) else None,
+                })  # fmt: skip
+                run.on_epoch(history[-1])
+        return SolverResult(
+            certifier.coef, certifier.intercept, certified <= run.tol, self.passes,
+            self.rows.reads + certifier.reads, history, certifier.certificate, interrupted,
+        )  # fmt: skip
+
+    def certify(self, certifier):
+        """Judge the present points and the ends of their steps; returns the certified gap of the worst output.
+
+        An output that is found above the tolerance, by float32 coefficients, gets a stricter target.
+        """
+        candidates = [self.coef(point).astype(np.float32) for point in (self.point, self.point + self.step)]
+        gaps = certifier.certify(candidates, self.duals, self.point[:, -1]).gaps
+        self.targets = np.where(gaps > self.run.tol, np.minimum(self.targets, 0.1 * self.gaps), self.targets)
+        return float(gaps.max())
+
+
+def check(problem, run):
+    """Raise ConfigError, with the reason, for what Newton's method cannot do."""
+    if not problem.loss.is_smooth:
+        raise ConfigError(
+            "solver newton: the hinge loss has a kink, so it has no second derivative. Use --loss squared_hinge, or "
+            "the solver dual-cd."
+        )
+    if run.stop_on != "gap":
+        raise ConfigError("solver newton: stops on the duality gap. Use --stop-on gap, or the solver dual-cd.")
+    needed, limit = gram_bytes(problem), run.options["memory_limit"] // 4
+    if needed > limit:
+        n_columns = problem.encoder.n_features * problem.encoder.n_basis
+        raise ConfigError(
+            f"solver newton: {problem.n_outputs} outputs of {n_columns:,} coefficients need {needed / 1e6:,.1f} MB for "
+            f"their Gram matrices, above a quarter of the memory limit, {limit / 1e6:,.1f} MB. Raise --memory-limit, "
+            "or use dual-cd, which has none."
+        )
+
+
+def gram_bytes(problem):
+    """Bytes of the Gram matrices of all outputs."""
+    return 8 * problem.n_outputs * (problem.encoder.n_features * problem.encoder.n_basis) ** 2
+
+
+def draw_sample(problem, run, share):
+    """The problem of about a share of the rows, in memory: random runs of them, within half of the memory left."""
+    n_rows, n_features = len(problem.targets), problem.encoder.n_features
+    run_rows = min(run.plan.chunk_rows, -(-n_rows // N_RUNS))
+    n_runs = -(-n_rows // run_rows)
+    fitting = run.memory.left // 2 // (run_rows * n_features * BYTES_PER_VALUE)
+    n_drawn = min(round(share * n_runs), fitting)
+    drawn = np.sort(run.plan.generator(0, 0).choice(n_runs, n_drawn, replace=False)) * run_rows
+    slices = [slice(start, min(start + run_rows, n_rows)) for start in drawn.tolist()]
+    rows = np.concatenate([np.arange(own.start, own.stop) for own in slices] or [np.empty(0, np.int64)])
+    positions = np.empty((len(rows), n_features), positions_dtype(problem.encoder))
+    run.memory.take(positions.nbytes)
+    if problem.positions is not None:
+        np.take(problem.positions, rows, axis=0, out=positions)
+    else:
+        reads = prefetch(partial(problem.source.read, own.start, own.stop) for own in slices)
+        for k, chunk in enumerate(reads):
+            locate(problem.encoder, chunk.dense(), positions[k * run_rows : k * run_rows + chunk.n_rows])
+    return replace(
+        problem, targets=problem.targets[rows], costs=problem.costs[rows], positions=positions,
+        cost=problem.cost * (n_rows / max(len(rows), 1)),
+    )  # fmt: skip
+
+
+def solve_sample(problem, run):
+    """(Newton on a sample, whether its Hessian is good enough and asked for); (None, False) where that is too small."""
+    n_columns, share = problem.encoder.n_features * problem.encoder.n_basis, run.options["hessian_sample"]
+    is_sampled = share < 1.0 and share * len(problem.targets) >= HESSIAN_ROWS * n_columns
+    if share < 1.0 and not is_sampled:
+        log.info(
+            "newton: a Hessian of %d coefficients needs a sample of %d rows; all rows are taken.", n_columns,
+            HESSIAN_ROWS * n_columns,
+        )  # fmt: skip
+    share = share if is_sampled else START_SHARE
+    if share * len(problem.targets) < START_ROWS * n_columns:
+        return None, False
+    sample = Newton(draw_sample(problem, run, share), run)
+    sample.minimise()
+    return sample, is_sampled
+
+
+def solve(problem, run):
+    """Train by Newton's method.
+
+    Parameters
+    ----------
+    problem : Problem
+        What is minimised; of a smooth loss.
+    run : Run
+        How; `options` holds hessian_sample and memory_limit.
+
+    Returns
+    -------
+    SolverResult
+        With the certificate's best primal point.
+
+    Raises
+    ------
+    ConfigError
+        For the hinge loss, LIBLINEAR's stopping rule, and Gram matrices beyond a quarter of the memory limit.
+    """
+    check(problem, run)
+    sample, is_sampled = solve_sample(problem, run)
+    result = Newton(problem, run, sample, is_sampled).solve()
+    return replace(result, reads=result.reads + (sample is not None and problem.positions is None))

@@ -1,0 +1,183 @@
+"""One pass over the rows for Newton's method: decisions, gradient, dual point and Gram matrix, at one point.
+
+Rows come in index order, from memory or from the source, so either gives the same bits (see `gram.py`).
+"""
+
+from contextlib import closing
+
+import numpy as np
+
+from linadd._jit import compiled, run_threads
+from linadd.encoders.rows import locate, positions_dtype
+from linadd.losses import dual_upper, loss_curvature, loss_slope, loss_value
+from linadd.solvers import gram
+from linadd.solvers.gram import CURVATURE, NEGATIVE, POSITIVE, RESIDUAL
+from linadd.solvers.stopping import balancing_factors, class_sums, dual_squared_norms, signed_dual_rows
+
+
+@compiled
+def weigh_rows(loss, old, new, targets, costs, positive, cost, weights, duals):
+    """Weights (4, n_rows) of the sums of one output, and its dual point, from the decisions before and after a step."""
+    for i in range(new.shape[0]):
+        row_cost = cost * np.float64(costs[i])
+        side = 1 if targets[i] == positive else 0
+        sign = 2.0 * side - 1.0
+        margin, before = sign * new[i], sign * old[i]
+        weights[RESIDUAL, i] = -sign * row_cost * loss_slope(loss, margin)
+        weights[CURVATURE, i] = row_cost * loss_curvature(loss, margin)
+        slope = loss_slope(loss, before) + loss_curvature(loss, before) * (margin - before)
+        duals[i] = max(-row_cost * slope, 0.0)
+        duals[i] = min(np.float64(duals[i]), dual_upper(loss, row_cost))
+        weights[NEGATIVE, i] = weights[POSITIVE, i] = 0.0
+        weights[NEGATIVE + side, i] = sign * duals[i]
+
+
+@compiled
+def line_terms(loss, old, new, eta, targets, costs, positive, cost):
+    """Along old + eta (new - old): sum C loss, its two derivatives in eta, sum of a y and of h = C loss''."""
+    value, slope, curvature, balance, total = 0.0, 0.0, 0.0, 0.0, 0.0
+    for i in range(new.shape[0]):
+        row_cost, sign = cost * np.float64(costs[i]), 1.0 if targets[i] == positive else -1.0
+        change = new[i] - old[i]
+        margin = sign * (old[i] + eta * change)
+        residual = sign * row_cost * loss_slope(loss, margin)
+        h = row_cost * loss_curvature(loss, margin)
+        value += row_cost * loss_value(loss, margin)
+        slope += residual * change
+        curvature += h * change * change
+        balance -= residual
+        total += h
+    return value, slope, curvature, balance, total
+
+
+class RowSums:
+    """What one pass over the rows of a problem leaves behind.
+
+    Parameters
+    ----------
+    problem : Problem
+        The rows.
+    memory : Memory
+        Holds the decisions and dual variables of all rows.
+    has_gram : bool
+        Sum the Gram matrices too.
+
+    Attributes
+    ----------
+    old, new : float64 arrays, shape (n_outputs, n_rows)
+        Decisions before the step (equal to those after it in the first pass), and after it.
+    duals : float32 array, shape (n_rows, n_outputs)
+        The dual point of the step.
+    sums : float64 array, shape (n_outputs, 4, n_columns)
+        Of a y phi, h phi, and of the dual point's a y phi over the negative and the positive rows.
+    gram : float64 array, shape (n_outputs, n_columns, n_columns)
+        Of h phi phi', lower triangle; `direction` overwrites it.
+    """
+
+    def __init__(self, problem, memory, has_gram):
+        self.problem, n_rows, n_outputs = problem, len(problem.targets), problem.n_outputs
+        encoder = problem.encoder
+        n_columns = encoder.n_features * encoder.n_basis
+        self.old = memory.zeros("decisions", (n_outputs, n_rows), np.float64)
+        self.new = memory.zeros("decisions", (n_outputs, n_rows), np.float64)
+        self.duals = memory.zeros("dual variables", (n_rows, n_outputs), np.float32)
+        self.sums = np.zeros((n_outputs, 4, n_columns))
+        self.gram = np.zeros((n_outputs * has_gram, n_columns, n_columns))
+        self.codes = gram.empty_codes(encoder)
+        memory.take(self.sums.nbytes + self.gram.nbytes + self.codes.values.nbytes)
+        self.reads, self.has_old = 0, False
+
+    def pieces(self):
+        """Yield (first row, positions) of all rows in order; from the source where they are not in memory."""
+        size, encoder = len(self.codes.columns), self.problem.encoder
+        if self.problem.positions is not None:
+            for start in range(0, len(self.problem.positions), size):
+                yield start, self.problem.positions[start : start + size]
+            return
+        buffer = np.empty((size, encoder.n_features), positions_dtype(encoder))
+        with closing(self.problem.source.chunks()) as chunks:
+            for chunk in chunks:
+                X = chunk.dense()
+                for start in range(0, len(X), size):
+                    rows = X[start : start + size]
+                    locate(encoder, rows, buffer[: len(rows)])
+                    yield chunk.first_row + start, buffer[: len(rows)]
+        self.reads += 1
+
+    def run(self, coef, offset, outputs, n_threads, should_stop):
+        """One pass at a point, for some outputs.
+
+        Parameters
+        ----------
+        coef : float64 array, shape (n_features, n_basis, n_outputs)
+            v, in phi units.
+        offset : float64 array, shape (n_outputs,)
+            Intercept of the uncentred code.
+        outputs : int64 array
+            Those whose sums are wanted.
+        n_threads : int
+            Threads.
+        should_stop : callable
+            Asked between pieces.
+
+        Returns
+        -------
+        bool
+            False where the pass was left, and its sums are of no use.
+        """
+        self.sums[...] = 0
+        self.gram[...] = 0
+        with closing(self.pieces()) as pieces:
+            for first_row, positions in pieces:
+                if first_row and should_stop():
+                    return False
+                self.add(first_row, positions, coef, offset, outputs, n_threads)
+        self.has_old = True
+        return True
+
+    def add(self, first_row, positions, coef, offset, outputs, n_threads):
+        """Add one piece of rows."""
+        problem, encoder, n_rows = self.problem, self.problem.encoder, len(positions)
+        own, codes = slice(first_row, first_row + n_rows), self.codes.rows(n_rows)
+        scores = np.tile(offset, (n_rows, 1))
+        gram.encode(encoder, positions, coef, codes, scores, n_threads)
+        self.new[:, own] = scores.T
+        weights = np.empty((problem.n_outputs, 4, n_rows))
+        before = self.old if self.has_old else self.new
+        for o in outputs:
+            weigh_rows(
+                problem.loss.code, before[o, own], self.new[o, own], problem.targets[own], problem.costs[own],
+                problem.positive[o], problem.cost[o], weights[o], self.duals[own, o],
+            )  # fmt: skip
+        tasks = [
+            (*codes, weights, outputs, features, encoder.is_local, self.sums, self.gram)
+            for features in gram.shares_of_triangle(encoder.n_features, n_threads)
+        ]
+        run_threads(gram.add_rows, tasks, n_threads)
+
+    def line(self, o, eta):
+        """line_terms of an output."""
+        problem = self.problem
+        return line_terms(
+            problem.loss.code, self.old[o], self.new[o], eta, problem.targets, problem.costs, problem.positive[o],
+            problem.cost[o],
+        )  # fmt: skip
+
+    def dual_objectives(self):
+        """D at the dual points of all outputs, float64 (n_outputs,), as the certificate means it."""
+        problem, n_outputs = self.problem, self.problem.n_outputs
+        factors = np.ones((2, n_outputs))
+        if problem.intercept == "free":
+            factors = balancing_factors(class_sums(self.duals, problem.targets, problem.positive))
+        conjugates, balance = np.zeros(n_outputs), np.zeros(n_outputs)
+        signed = np.empty((len(self.codes.columns), n_outputs))
+        for start in range(0, len(self.duals), len(signed)):
+            own = slice(start, start + len(signed))
+            signed_dual_rows(
+                problem.loss.code, self.duals[own], problem.targets[own], problem.costs[own], problem.positive,
+                problem.cost, factors, signed, conjugates, balance,
+            )  # fmt: skip
+        total = factors[0] * self.sums[:, NEGATIVE].T + factors[1] * self.sums[:, POSITIVE].T
+        shape = (problem.encoder.n_features, problem.encoder.n_basis, n_outputs)
+        penalised = problem.intercept_square * balance**2 * (problem.intercept != "free")
+        return conjugates - 0.5 * (dual_squared_norms(problem, total.reshape(shape), balance) + penalised)
