@@ -113,8 +113,8 @@ def test_closing_while_holding_a_lock_that_the_read_needs_does_not_hang(monkeypa
             return 1
 
     results = prefetch([int, read])
-    next(results)
     with lock:
+        next(results)
         assert waits.wait(30)
         results.close()
         assert len(reader_threads()) == 1
