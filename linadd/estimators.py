@@ -199,7 +199,7 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         X, y, sample_weight
             As in `fit`.
         classes : array, shape (n_classes,)
-            All labels that will come; needed in the first call unless `census` is given, which knows them.
+            All labels that will come; needed in the first call unless `census` has labels.
         census : path, Source or (X, y), optional
             Data whose ranges, scale and centre to use, in the first call; without it they are taken from the rows of
             that call, with a warning, and later values beyond their range are clamped.
@@ -224,7 +224,7 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         """A stream whose embedding comes from `census`, or from the rows X of the first call."""
         if census is not None:
             source = open_source(*census) if isinstance(census, tuple) else open_source(census)
-            return Stream(source, self.options(), source.n_rows)
+            return Stream(source, self.options(), source.n_rows, None if source.has_labels else classes)
         if classes is None:
             raise ConfigError("partial_fit: the first call needs classes=, all labels that will come, or census=.")
         rows = open_source(X, weights=sample_weight)

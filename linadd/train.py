@@ -53,6 +53,8 @@ def survey(source, options, progress, classes=None):
     census = take_census(source, sample_rows, options.seed, on_chunk)
     if classes is not None:
         census.classes, census.class_counts = np.unique(classes), None
+        if len(census.classes) < 2:
+            raise ConfigError(f"classes: {census.classes.tolist()} is one label only. Name all labels that will come.")
     return census
 
 
@@ -105,8 +107,22 @@ def embed(source, options, plan, memory, progress, classes=None):
         locate(encoder, chunk.dense(), positions)
         moments.update(positions, weight, chunk.first_row)
         progress.read("centre", rows.stop, source.n_rows)
-    centre = moments.centre(options.center, options.scale == "unit")
+    with np.errstate(over="ignore", invalid="ignore"):
+        centre = moments.centre(options.center, options.scale == "unit")
+    if not np.isfinite(centre.mean_norm):
+        refuse_norms(census, options.scale)
     return Embedded(census, encoder, centre, targets, costs, kept)
+
+
+def refuse_norms(census, scale):
+    """Raise DataError for rows whose squared norm is beyond float32: the solvers would leave them alone in silence."""
+    size = np.maximum(-census.minimum, census.maximum)
+    j = int(np.argmax(size))
+    raise DataError(
+        f"values up to {size[j]:g} under scale={scale!r} make squared norms that pass the range of float32. Rescale "
+        "it, or use scale='unit'.",
+        source=census.origin, column=census.column_name(j),
+    )  # fmt: skip
 
 
 def make_problem(source, embedded, options):
@@ -171,7 +187,7 @@ def train(source, options=None, progress=None):
         source.feature_names, options.record(), result.history, summarise(result, source, plan, name, started),
         source.fingerprint(),
     )  # fmt: skip
-    warn_of_convergence(model, options)
+    warn_of_convergence(model, options, embedded.census)
     return model
 
 
@@ -209,6 +225,7 @@ class Stream:
             On a label that the first rows did not have, another number of features, or a value that is not finite.
         """
         encoder, classes = self.embedded.encoder, self.embedded.census.classes
+        rows.require_labels()
         if rows.n_features != encoder.n_features:
             raise DataError(f"has {rows.n_features} features; the model has {encoder.n_features}.", source=rows.origin)
         for chunk in rows.chunks():
@@ -218,7 +235,7 @@ class Stream:
             if (classes[targets] != chunk.y).any():
                 i = int(np.argmax(classes[targets] != chunk.y))
                 raise DataError(
-                    f"the label {chunk.y[i]!r} is not among the classes {', '.join(map(str, classes))}.",
+                    f"the label {chunk.y[i].item()!r} is not among the classes {', '.join(map(str, classes))}.",
                     source=chunk.origin, row=chunk.row_number(i),
                 )  # fmt: skip
             weight = np.ones(chunk.n_rows) if chunk.weight is None else chunk.weight
@@ -265,10 +282,10 @@ def warn_of_data(census, encoder):
         names = [str(census.column_name(j)) for j in encoder.constant[:5]]
         more = f" and {len(encoder.constant) - 5} more" if len(encoder.constant) > 5 else ""
         listed = ", ".join(names) + more
-        warnings.warn(f"{census.origin}: constant features contribute nothing: {listed}.", DataWarning, stacklevel=3)
+        warnings.warn(f"{census.origin}: constant features contribute nothing: {listed}.", DataWarning, stacklevel=4)
 
 
-def warn_of_convergence(model, options):
+def warn_of_convergence(model, options, census):
     """Say how far from the optimum the solver stopped, and what to change."""
     summary = model.summary
     if summary["converged"] or summary["interrupted"] or summary["gap"] is None:
@@ -280,9 +297,24 @@ def warn_of_convergence(model, options):
         reached = f"a violation above tol={options.tol:g}, and {gap}"
     else:
         reached = f"{gap}, above tol={options.tol:g}"
+    passes = f"{summary['passes']} pass{'es' if summary['passes'] > 1 else ''}"
     warnings.warn(
-        f"stopped after {summary['passes']} passes at {reached}. Raise max_epochs, lower C={options.C:g}, or accept it "
-        "by a larger tol.",
+        f"stopped after {passes} at {reached}. Raise max_epochs, lower C={options.C:g}, or accept it by a larger tol."
+        f"{scale_remedy(census, options)}",
         ConvergenceWarning,
         stacklevel=3,
+    )
+
+
+def scale_remedy(census, options):
+    """What to do where features are taken in their own units and these differ much; else nothing."""
+    in_units = options.scale == "libspline" or (options.scale == "none" and options.encoder == "identity")
+    span = census.maximum - census.minimum
+    low, high = int(np.argmin(np.where(span > 0, span, np.inf))), int(np.argmax(span))
+    if not in_units or span[high] < 100 * span[low]:
+        return ""
+    names = [census.column_name(j) for j in (low, high)]
+    return (
+        f" The features are on unlike scales, column {names[0]} spans {span[low]:.2g} and column {names[1]} "
+        f"{span[high]:.2g}: scale='unit' makes them alike."
     )

@@ -1,0 +1,294 @@
+"""`train` and `Stream`: what is wired to what, and every message of theirs, read whole."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer
+
+from linadd.errors import ConfigError, ConvergenceWarning, DataError, DataWarning
+from linadd.options import Options
+from linadd.solvers import SOLVERS
+from linadd.sources import open_source
+from linadd.train import Progress, Stream, class_factors, survey, train
+from tests.solvers.problems import fit, make_run, toy
+
+KEYS = {
+    "solver", "objective", "dual_objective", "gap", "gaps", "converged", "interrupted", "passes", "reads", "n_rows",
+    "n_features", "plan", "seconds",
+}  # fmt: skip
+
+
+def warned(kind, *args, **choices):
+    """(model, message) of a fit that warns once."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = fit(*args, **choices)
+    (warning,) = caught
+    assert warning.category is kind
+    return model, str(warning.message)
+
+
+def refusal(kind, *args, **choices):
+    """The message of a refused fit."""
+    with pytest.raises(kind) as caught:
+        fit(*args, **choices)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_model_carries_what_it_was_made_of(solver, n_classes):
+    X, y = toy(n_classes=n_classes)
+    model = fit(X, y, solver=solver, seed=5)
+    assert model.summary.keys() == KEYS and model.summary["solver"] == solver
+    assert (model.summary["n_rows"], model.summary["n_features"]) == X.shape
+    assert model.options == Options(solver=solver, seed=5).record()
+    assert model.coef.shape == (4, 11, 1 if n_classes == 2 else n_classes) and model.coef.dtype == np.float32
+    assert model.classes.tolist() == list(range(n_classes)) and model.loss == "logistic"
+    assert model.fingerprint == open_source(X, y).fingerprint()
+    assert model.summary["plan"] == make_run(X, y, seed=5)[1].plan.record()
+    assert np.mean(model.predict(X) == y) > 0.7
+
+
+def test_auto_is_dual_cd_and_options_have_defaults():
+    X, y = toy()
+    assert train(open_source(X, y)).digest == fit(X, y).digest
+    auto, dual = (fit(X, y, loss="hinge", solver=solver) for solver in ("auto", "dual-cd"))
+    assert auto.summary["solver"] == "dual-cd" and auto.options["solver"] == "auto"
+    np.testing.assert_array_equal(auto.coef, dual.coef)
+
+
+def test_every_read_is_counted():
+    X, y = toy(n_rows=300)
+    whole = fit(X, y, solver="dual-cd").summary
+    # Census, centre, certificates; the passes are over rows in memory.
+    assert whole["reads"] == 3 and whole["passes"] > 1
+    blocks = fit(X, y, solver="dual-cd", memory_limit=9000).summary
+    assert not blocks["plan"]["fits"] and blocks["reads"] >= blocks["passes"] + 3
+
+
+def test_progress_hears_of_both_reads_and_every_epoch():
+    heard, records = [], []
+
+    class Listener(Progress):
+        def read(self, phase, n_rows, n_total):
+            heard.append((phase, n_rows, n_total))
+
+        def epoch(self, record):
+            records.append(record)
+
+    X, y = toy(n_rows=100)
+    model = train(open_source(X, y, chunk_rows=60), Options(), Listener())
+    assert heard == [("census", 60, 100), ("census", 100, 100), ("centre", 60, 100), ("centre", 100, 100)]
+    assert records == model.history and len(records) == model.summary["passes"]
+
+
+@pytest.mark.parametrize("memory_limit", [10**9, 9000])
+@pytest.mark.parametrize("solver", ["dual-cd", "sgd"])
+def test_ctrl_c_after_a_block_leaves_a_model_that_knows_its_gap(solver, memory_limit):
+    class Stop(Progress):
+        n_blocks = 0
+
+        def should_stop(self):
+            self.n_blocks += 1
+            return self.n_blocks == 2
+
+    X, y = toy(n_rows=300)
+    progress = Stop()
+    options = Options(solver=solver, memory_limit=memory_limit, certify=True, tol=1e-9)
+    model = train(open_source(X, y), options, progress)
+    assert progress.n_blocks == 2
+    assert model.summary["interrupted"] and not model.summary["converged"]
+    assert model.summary["passes"] == (2 if memory_limit == 10**9 else 1)
+    assert 0 < model.summary["gap"] < 1 and np.mean(model.predict(X) == y) > 0.6
+
+
+def test_not_converged_says_the_gap_and_what_to_change():
+    X, y = toy()
+    model, message = warned(ConvergenceWarning, X, y, solver="dual-cd", max_epochs=1, C=3.0)
+    assert message == (
+        f"stopped after 1 pass at a relative duality gap of {model.summary['gap']:.2g}, above tol=0.001. Raise "
+        "max_epochs, lower C=3, or accept it by a larger tol."
+    )
+    assert not model.summary["converged"] and model.summary["gap"] > 1e-3
+
+
+def test_not_converged_names_the_worst_output():
+    X, y = toy(n_classes=3)
+    choices = {"solver": "dual-cd", "max_epochs": 2, "tol": 1e-6}
+    model, message = warned(ConvergenceWarning, X, np.array(["a", "b", "c"])[y], **choices)
+    worst = "abc"[int(np.argmax(model.summary["gaps"]))]
+    assert f"gap of {model.summary['gap']:.2g} (output {worst!r}), above tol=1e-06." in message
+    assert message.startswith("stopped after 2 passes at")
+
+
+def test_a_violation_rule_that_was_not_met_is_named():
+    X, y = toy()
+    model, message = warned(ConvergenceWarning, X, y, loss="hinge", stop_on="violation", tol=1e-5, max_epochs=3)
+    assert message == (
+        f"stopped after 3 passes at a violation above tol=1e-05, and a relative duality gap of "
+        f"{model.summary['gap']:.2g}. Raise max_epochs, lower C=1, or accept it by a larger tol."
+    )
+
+
+def test_features_on_unlike_scales_are_named_where_that_hurts():  # users.md C15
+    X, y = load_breast_cancer(return_X_y=True)
+    assert fit(X, y).summary["converged"]
+    raw = {"encoder": "identity", "scale": "none", "center": False, "intercept": "none", "loss": "squared_hinge"}
+    model, message = warned(ConvergenceWarning, X, y, solver="dual-cd", **raw)
+    assert message == (
+        f"stopped after 50 passes at a relative duality gap of {model.summary['gap']:.2g}, above tol=0.001. Raise "
+        "max_epochs, lower C=1, or accept it by a larger tol. The features are on unlike scales, column 20 spans 0.029 "
+        "and column 24 4.1e+03: scale='unit' makes them alike."
+    )
+
+
+def test_constant_features_are_named():
+    X, y = toy(n_features=3)
+    model, message = warned(DataWarning, np.insert(X, 1, 7.0, axis=1), y)
+    assert message == "array: constant features contribute nothing: 2."
+    assert (model.coef[1] == 0).all() and model.feature_scale[1] == 0
+    np.testing.assert_array_equal(np.delete(model.coef, 1, axis=0), fit(X, y).coef)
+    _, message = warned(DataWarning, np.hstack([X, np.ones((len(X), 8))]), y)
+    assert message == "array: constant features contribute nothing: 4, 5, 6, 7, 8 and 3 more."
+
+
+def test_warnings_point_at_the_caller():
+    X, y = toy(n_features=2)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        train(open_source(np.insert(X, 1, 7.0, axis=1), y), Options(solver="dual-cd", max_epochs=1))
+    assert [warning.filename for warning in caught] == [__file__, __file__]
+
+
+def test_data_without_labels_are_refused():
+    assert refusal(DataError, toy()[0]) == "array: has no labels. Give y."
+
+
+def test_norms_beyond_float32_are_refused():
+    X, y = toy(n_features=3)
+    X[7, 1] = -1e25
+    message = refusal(DataError, X, y, encoder="identity", scale="none")
+    assert message == (
+        "array, column 2: values up to 1e+25 under scale='none' make squared norms that pass the range of float32. "
+        "Rescale it, or use scale='unit'."
+    )
+    assert np.isfinite(fit(X, y, encoder="identity").coef).all()
+
+
+def test_a_limit_that_holds_no_training_chunk_is_refused_before_reading():
+    class Unread(Progress):
+        def read(self, phase, n_rows, n_total):
+            raise AssertionError("read")
+
+    with pytest.raises(ConfigError, match="do not hold one training chunk"):
+        train(open_source(*toy()), Options(memory_limit=10), Unread())
+
+
+class TestClassWeight:
+    def census(self, y):
+        return survey(open_source(np.arange(len(y))[:, None], y), Options(knots="uniform"), Progress())
+
+    def test_factors(self):
+        census = self.census([1, 1, 1, 2])
+        assert class_factors(census, None).tolist() == [1, 1]
+        assert class_factors(census, {2: 3.0}).tolist() == [1, 3]
+        np.testing.assert_allclose(class_factors(census, "balanced"), [4 / 6, 4 / 2])
+
+    @pytest.mark.parametrize("label", [2, np.int64(2), "2"])
+    def test_labels_are_found_by_their_text(self, label):
+        assert class_factors(self.census([1, 2, 1]), {label: 3.0}).tolist() == [1, 3]
+
+    def test_an_unknown_label_is_refused(self):
+        X, y = toy(n_classes=3)
+        message = "class_weight: '7' is not among the classes 0, 1, 2."
+        assert refusal(ConfigError, X, y, class_weight={1: 2.0, 7: 3.0}) == message
+
+    def test_balanced_over_chunks_is_that_of_the_whole(self):  # users.md C08
+        X, _ = toy(n_rows=1000)
+        y = (np.argsort(np.argsort(X[:, 1])) >= 990).astype(int)
+        weighted = fit(X, y, np.where(y == 1, 1000 / (2 * 10), 1000 / (2 * 990)), scale="none", knots="uniform")
+        balanced = fit(X, y, chunk_rows=100, class_weight="balanced", scale="none", knots="uniform")
+        assert balanced.digest == fit(X, y, class_weight="balanced", scale="none", knots="uniform").digest
+        # Sample weights count in the mean code, class weights do not: the problems differ by the centre alone.
+        np.testing.assert_allclose(balanced.summary["objective"], weighted.summary["objective"], rtol=3e-3)
+        assert balanced.predict(X)[y == 1].mean() > fit(X, y).predict(X)[y == 1].mean()
+
+    def test_a_class_weight_is_a_sample_weight_in_the_loss(self):
+        X, y = toy()
+        choices = {"center": False, "scale": "none", "knots": "uniform", "intercept": "penalised", "max_epochs": 400}
+        by_class = fit(X, y, class_weight={1: 3.0}, **choices).summary
+        by_row = fit(X, y, np.where(y == 1, 3.0, 1.0), **choices).summary
+        np.testing.assert_allclose(by_class["objective"], by_row["objective"], rtol=1e-3)
+
+
+class TestStream:
+    OPTIONS = Options(solver="sgd", max_epochs=1, shuffle=False, loss="squared_hinge")
+
+    def stream(self, n_classes=3):
+        """(X, y, stream) with the census of all rows."""
+        X, y = toy(n_rows=300, n_classes=n_classes)
+        return X, y, Stream(open_source(X, y), self.OPTIONS, len(y))
+
+    @pytest.mark.parametrize("n_classes", [2, 3])
+    def test_it_is_the_solver_sgd_in_file_order(self, n_classes):
+        X, y, stream = self.stream(n_classes)
+        for piece in np.array_split(np.arange(300), 7):
+            stream.feed(open_source(X[piece], y[piece], chunk_rows=5))
+        model, whole = stream.model(), train(open_source(X, y), self.OPTIONS)
+        np.testing.assert_array_equal(model.coef, whole.coef)
+        np.testing.assert_array_equal(model.intercept, whole.intercept)
+        assert model.summary == {"solver": "sgd", "gap": None, "converged": True, "n_rows": 300}
+
+    def test_rows_of_weight_zero_change_nothing(self):
+        X, y, stream = self.stream()
+        other = Stream(open_source(X, y), self.OPTIONS, len(y))
+        stream.feed(open_source(X[:50], y[:50]))
+        other.feed(open_source(X[:100], y[:100], weights=np.repeat([1.0, 0.0], 50)))
+        np.testing.assert_array_equal(stream.model().coef, other.model().coef)
+
+    def test_the_last_iterate_can_be_asked_for(self):
+        X, y = toy()
+        models = []
+        for average in (True, False):
+            stream = Stream(open_source(X, y), Options(average=average), len(y))
+            stream.feed(open_source(X, y))
+            models.append(stream.model())
+        assert not np.array_equal(models[0].coef, models[1].coef)
+
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            (lambda X, y: (X[:, :3], y), "array: has 3 features; the model has 4."),
+            (lambda X, y: (X, y + 1), "array, row 3: the label 3 is not among the classes 0, 1, 2."),
+            (lambda X, y: (X, y.astype(str)), "array, row 1: the label '0' is not among the classes 0, 1, 2."),
+            (lambda X, y: (X, y - 0.5), "array, row 1: the label -0.5 is not among the classes 0, 1, 2."),
+            (lambda X, y: (X, None), "array: has no labels. Give y."),
+            (
+                lambda X, y: (np.where(np.isin(X, X[5, 2]), np.inf, X), y),
+                "array, row 6, column 3: the value is inf. linadd needs finite numbers: fill or drop this row.",
+            ),
+        ],
+    )
+    def test_rows_that_do_not_fit_are_refused_and_leave_the_model(self, change, message):
+        X, y, stream = self.stream()
+        stream.feed(open_source(X, y))
+        before, y = stream.model(), np.repeat([0, 1, 2], 100)
+        y[2] = 2
+        with pytest.raises(DataError) as caught:
+            stream.feed(open_source(*change(X[:50], np.where(y[:50] == 2, 2, 0))))
+        assert str(caught.value) == message
+        np.testing.assert_array_equal(stream.model().coef, before.coef)
+
+    def test_balanced_needs_counts(self):
+        with pytest.raises(ConfigError) as caught:
+            Stream(open_source(toy()[0]), Options(class_weight="balanced"), 100, classes=[0, 1])
+        assert str(caught.value) == (
+            "class_weight: 'balanced' needs the counts of a census. Give census=, or the factors."
+        )
+
+    def test_one_class_is_refused(self):
+        with pytest.raises(ConfigError) as caught:
+            Stream(open_source(toy()[0]), Options(), 100, classes=["a", "a"])
+        assert str(caught.value) == "classes: ['a'] is one label only. Name all labels that will come."
