@@ -115,7 +115,7 @@ def test_a_gap_above_the_tolerance_is_exit_code_3(prepared, tmp_path):
     assert code == 3 and len(lines) == 8
     assert lines[0].startswith("1+2 -> T1  ") and lines[5].startswith("2+3 -> T2  ")
     assert lines[6].startswith("mean accuracy ") and ", 1 passes at most, " in lines[7]
-    assert {line.split(" at a ")[0] for line in err.splitlines()} == {"stopped after 1 passes"}
+    assert {line.split(" at a ")[0] for line in err.splitlines()} == {"stopped after 1 pass"}
 
 
 def test_bad_data_and_options_are_one_line(prepared, digits, tmp_path):
