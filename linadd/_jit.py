@@ -21,12 +21,16 @@ JIT_DISABLED = bool(numba.config.DISABLE_JIT)
 
 
 def source_digest():
-    """Digest of every source file that holds compiled code: names the cache folder."""
+    """Digest of every source file that compiled code comes from: names the cache folder.
+
+    Those are the files that use this one or `_simd.py`, and those of the named tuples that loops are given: numba tells
+    two of them apart by their name, not by the order of their fields.
+    """
     root = Path(__file__).parent
     digest = hashlib.blake2b(digest_size=8)
     for path in sorted(root.rglob("*.py")):
         text = path.read_bytes()
-        if b"linadd._jit" in text or b"linadd._simd" in text:
+        if any(word in text for word in (b"linadd._jit", b"linadd._simd", b"NamedTuple")):
             digest.update(str(path.relative_to(root)).encode() + b"\0" + text)
     return digest.hexdigest()
 
@@ -43,12 +47,20 @@ def cache_folder():
     return parent / f"compiled-{source_digest()}"
 
 
+def age(path):
+    """Time of the last change of a folder; 0 if another process has just removed it."""
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
+
+
 def use_cache():
     """Point numba at this source's cache folder and drop the oldest folders of other sources."""
     folder = cache_folder()
     if not folder.exists():
-        others = sorted(folder.parent.glob("compiled-*"), key=lambda path: path.stat().st_mtime)
-        for old in others[:-KEEP_CACHES]:
+        others = sorted((age(path), path) for path in folder.parent.glob("compiled-*"))
+        for _, old in others[:-KEEP_CACHES]:
             shutil.rmtree(old, ignore_errors=True)
     numba.config.CACHE_DIR = str(folder)
 
