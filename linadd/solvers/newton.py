@@ -40,8 +40,8 @@ from linadd.solvers.stopping import Certifier, best_intercept, relative_gap
 
 log = logging.getLogger(__name__)
 
-START_SHARE = 0.1  # of the rows, for the first point
-START_ROWS, HESSIAN_ROWS = 5, 50  # of a sample, for each parameter, or it is too far from all rows for that use
+START_SHARES = 0.1, 0.5  # of the rows, least and most, for the first point
+START_ROWS, HESSIAN_ROWS = 10, 50  # of a sample, for each coefficient, or it is too far from all rows for that use
 N_RUNS = 1000  # of consecutive rows, which a sample is drawn from
 ENOUGH_DECREASE = 1e-4  # of what the slope promises [Armijo1966]
 ROUNDING = 1e-14  # of P, a sum over rows
@@ -238,13 +238,13 @@ def check(problem, run):
         )
     if run.stop_on != "gap":
         raise ConfigError("solver newton: stops on the duality gap. Use --stop-on gap, or the solver dual-cd.")
-    needed, limit = gram_bytes(problem), run.options["memory_limit"] // 4
-    if needed > limit:
+    needed, limit = gram_bytes(problem), run.options["memory_limit"]
+    if needed > limit // 4:
         n_columns = problem.encoder.n_features * problem.encoder.n_basis
         raise ConfigError(
-            f"solver newton: {problem.n_outputs} outputs of {n_columns:,} coefficients need {needed / 1e6:,.1f} MB for "
-            f"their Gram matrices, above a quarter of the memory limit, {limit / 1e6:,.1f} MB. Raise --memory-limit, "
-            "or use dual-cd, which has none."
+            f"solver newton: {problem.n_outputs} outputs of {n_columns:,} coefficients need {needed:,} bytes for their "
+            f"Gram matrices, above a quarter of memory_limit, {limit:,}. Give at least {4 * needed:,}, or use the solver "
+            "dual-cd, which has none."
         )
 
 
@@ -279,16 +279,19 @@ def draw_sample(problem, run, share):
 
 def solve_sample(problem, run):
     """(Newton on a sample, whether its Hessian is good enough and asked for); (None, False) where that is too small."""
-    n_columns, share = problem.encoder.n_features * problem.encoder.n_basis, run.options["hessian_sample"]
-    is_sampled = share < 1.0 and share * len(problem.targets) >= HESSIAN_ROWS * n_columns
+    n_rows, n_columns = len(problem.targets), problem.encoder.n_features * problem.encoder.n_basis
+    share = run.options["hessian_sample"]
+    is_sampled = share < 1.0 and share * n_rows >= HESSIAN_ROWS * n_columns
     if share < 1.0 and not is_sampled:
         log.info(
             "newton: a Hessian of %d coefficients needs a sample of %d rows; all rows are taken.", n_columns,
             HESSIAN_ROWS * n_columns,
         )  # fmt: skip
-    share = share if is_sampled else START_SHARE
-    if share * len(problem.targets) < START_ROWS * n_columns:
-        return None, False
+    if not is_sampled:
+        least, most = START_SHARES
+        share = max(least, START_ROWS * n_columns / n_rows)
+        if share > most:
+            return None, False
     sample = Newton(draw_sample(problem, run, share), run)
     sample.minimise()
     return sample, is_sampled
