@@ -4,6 +4,7 @@ The things themselves are in the lists of `encoders`, `losses.py` and `solvers`;
 """
 
 __all__ = [
+    "AUTO_SOLVERS",
     "ENCODERS",
     "INTERCEPTS",
     "KNOTS",
@@ -29,6 +30,7 @@ SOLVERS = {
     "sgd": ("schedule", "average", "shuffle", "certify"),
     "liblinear": ("tol", "certify"),
 }
+AUTO_SOLVERS = ("dual-cd", "newton")  # that solver="auto" may stand for
 LOSSES = ("hinge", "squared_hinge", "logistic")
 SCALES = ("unit", "libspline", "none")
 KNOTS = ("auto", "uniform", "quantile")

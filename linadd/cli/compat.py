@@ -11,6 +11,7 @@ __all__ = ["PROGRAMS", "compat_options"]
 
 PROGRAMS = ("liblinear", "libspline")
 MAX_EPOCHS = 1000  # of both programs
+SOLVERS = ("auto", "dual-cd", "liblinear")  # with the violation as stopping rule
 
 LIBLINEAR_LOSSES = {
     "0": "logistic", "7": "logistic", "1": "squared_hinge", "2": "squared_hinge", "3": "hinge",
@@ -56,8 +57,11 @@ def compat_options(program, letters, given):
         implied["tol"] = number(values, "e")
     if class_weight:
         implied["class_weight"] = class_weight
-    if given.get("solver") == "sgd":
-        raise ConfigError(f"--solver: sgd contradicts --compat {program}, whose stopping rule it does not have.")
+    if given.get("solver", "auto") not in SOLVERS:
+        raise ConfigError(
+            f"--solver: {given['solver']} contradicts --compat {program}, whose stopping rule it does not have. Choose "
+            f"from {', '.join(SOLVERS)}."
+        )
     for name, value in given.items():
         if name in implied and implied[name] != value:
             raise ConfigError(

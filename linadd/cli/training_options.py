@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from linadd.choices import ENCODERS, SOLVERS
+from linadd.choices import AUTO_SOLVERS, ENCODERS, SOLVERS
 from linadd.cli.arguments import parse_integer, parse_number, parse_size
 from linadd.errors import ConfigError
 from linadd.options import Options
@@ -153,8 +153,9 @@ def check_taken(given, options):
     ConfigError
         One of them is not an option of the encoder or the solver; lists those that are.
     """
-    solver = "dual-cd" if options.solver == "auto" else options.solver
-    for kind, table, chosen in (("encoder", ENCODERS, options.encoder), ("solver", SOLVERS, solver)):
+    auto = dict.fromkeys(name for solver in AUTO_SOLVERS for name in SOLVERS[solver])
+    solvers = {"auto": tuple(auto), **SOLVERS}
+    for kind, table, chosen in (("encoder", ENCODERS, options.encoder), ("solver", solvers, options.solver)):
         special = {name for names in table.values() for name in names}
         for name in sorted(given & special - set(table[chosen])):
             taken = ", ".join(map(option_flag, table[chosen]))

@@ -81,7 +81,8 @@ def data(tmp_path_factory):
 def model(data):
     """A logistic model of `train.h5`."""
     path = data / "model.safetensors"
-    assert main(["train", str(data / "train.h5"), str(path), "--n-bins", "4", "--knots", "uniform", "--quiet"]) == 0
+    options = ["--n-bins", "4", "--knots", "uniform", "--solver", "dual-cd", "--quiet"]
+    assert main(["train", str(data / "train.h5"), str(path), *options]) == 0
     return path
 
 

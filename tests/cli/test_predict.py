@@ -83,12 +83,14 @@ def test_selected_rows_keep_their_order(linadd, data, model, tmp_path):
     assert (np.load(out) == load_model(model).decision_function(X_TEST[1::2])[:, 0]).all()
 
 
-def test_rows_of_text_come_in_pieces(linadd, model, tmp_path, monkeypatch):
+@pytest.mark.parametrize("suffix", [".csv", ".npy", ".h5"])
+def test_rows_of_text_come_in_pieces(suffix, linadd, model, tmp_path, monkeypatch):
     monkeypatch.setattr(scoring, "PIECE_BYTES", 7 * 3 * 8)  # seven rows
     path = write_libsvm(tmp_path / "rows.libsvm", X_TEST, np.ones(len(X_TEST), int))
-    out = tmp_path / "out.npy"
+    out = tmp_path / f"out{suffix}"
     linadd("predict", model, path, "-o", out, "--output", "decision")
-    assert (np.load(out) == load_model(model).decision_function(X_TEST)[:, 0]).all()
+    values, _ = read_predictions(out, "decision")
+    assert (values.astype(np.float64) == load_model(model).decision_function(X_TEST)).all()
 
 
 def test_labels_are_not_needed(linadd, model, tmp_path):

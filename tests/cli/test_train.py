@@ -36,8 +36,9 @@ def test_people_get_three_lines_and_the_log_a_line_an_epoch(linadd, data, tmp_pa
     gap = f"relative duality gap {summary['gap']:.2g} (within tol 0.001)"
     assert second == f"objective {summary['objective']:.8g}, {gap}"
     assert third.startswith(f"{summary['passes']} passes, {summary['reads']} reads, ") and "peak memory" in third
-    opening, *epochs = run.err.splitlines()
-    assert opening == f"{data}/train.h5: 300 rows of 3 features (float32)"
+    lines = run.err.splitlines()
+    assert lines[0] == f"{data}/train.h5: 300 rows of 3 features (float32)"
+    epochs = [line for line in lines if line.startswith("pass ")]
     assert [line.split(",")[0] for line in epochs] == [f"pass {k + 1}" for k in range(summary["passes"])]
 
 
@@ -257,8 +258,10 @@ BAD_USAGE = [
     ("-C -1", "C: -1.0 is not above 0."),
     ("--encoder fourier --n-bins 3", "--n-bins: the encoder fourier has no such option. It takes --n-harmonics, "
      "--penalty-order."),
-    ("--no-average", "--average: the solver dual-cd has no such option. It takes --tol, --stop-on, "
+    ("--solver dual-cd --no-average", "--average: the solver dual-cd has no such option. It takes --tol, --stop-on, "
      "--partial-solutions."),
+    ("--schedule shifted", "--schedule: the solver auto has no such option. It takes --tol, --stop-on, "
+     "--partial-solutions, --hessian-sample."),
     ("--memory-limit lots", "Invalid value for '--memory-limit': 'lots' is not a size. Write it as 200MB, 1.5GiB or a "
      "number of bytes. See `linadd train --help`."),
     ("--class-weight 3", "Invalid value for '--class-weight': '3' is not LABEL=WEIGHT. Write it as 0=1,1=2.5, or "
