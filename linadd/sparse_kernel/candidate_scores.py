@@ -130,7 +130,8 @@ class CandidateBlock:
         """Positions of up to `size` candidates, greedily by the quadratic model of H around the present coefficients.
 
         The first is the one of least score. Every choice reduces the model by (r - c' a0)^2 / (2 (e - c' d)), summed
-        over outputs, and is then eliminated from the others, as a pivot of a Cholesky factorisation.
+        over outputs, and is then eliminated from the others, as a pivot of a Cholesky factorisation: what depends on
+        the choices so far, they themselves included, is left with a Schur complement of 0 and never chosen.
         """
         chosen = [int(np.argmin(self.objectives))]
         if size == 1:
@@ -145,7 +146,6 @@ class CandidateBlock:
             schur -= row[:, :, None] * row[:, None]
             rest = np.diagonal(schur, axis1=1, axis2=2)
             usable &= np.all(rest > SCHUR_MARGIN * self.corner, axis=0)
-            usable[pivot] = False
             if len(chosen) == size or not usable.any():
                 return chosen
             gain = np.sum(response**2 / np.where(usable, rest, 1.0), axis=0)

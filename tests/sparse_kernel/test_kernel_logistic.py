@@ -153,11 +153,13 @@ def test_two_classes_as_baseline_and_as_softmax_with_twice_the_penalty():
 
 
 @pytest.mark.parametrize(("n_classes", "reference"), [(2, 0), (3, None)])
-def test_a_group_is_a_joint_newton_step_of_greedy_choices(n_classes, reference):
+@pytest.mark.parametrize("intercept", [False, True])
+def test_a_group_is_a_joint_newton_step_of_greedy_choices(n_classes, reference, intercept):
     """Greedy by the quadratic model; the step equals one Newton step of all its vectors together."""
     X, y_index = noisy_data(n_classes=n_classes, seed=6)
-    state = make_state(X, y_index, n_classes, reference)
-    add(state, 3)
+    state = make_state(X, y_index, n_classes, reference, intercept=intercept)
+    for index in (3, 7, 55):
+        add(state, index)
     (block,) = one_step_candidates(state, np.arange(10, 50))
     chosen = block.best_group(5)
     assert chosen[0] == np.argmin(block.objectives) and len(set(chosen)) == 5
