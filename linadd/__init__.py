@@ -29,6 +29,8 @@ The tree, in the order in which data flow; a module imports from those above it 
 
 Docstrings cite by these keys:
 
+    Armijo1966          Armijo, "Minimization of functions having Lipschitz continuous first partial derivatives",
+                        Pacific Journal of Mathematics 16
     Chan1983            Chan, Golub and LeVeque, "Algorithms for computing the sample variance", Am. Statistician 37
     deBoor1978          de Boor, "A Practical Guide to Splines", Springer
     Eilers1996          Eilers and Marx, "Flexible smoothing with B-splines and penalties", Statistical Science 11

@@ -13,9 +13,10 @@ from linadd.solvers import SOLVERS
 
 
 def test_names_are_those_of_the_lists():
-    assert tuple(choices.ENCODERS) == tuple(ENCODERS)
-    assert choices.LOSSES == tuple(LOSSES)
-    assert tuple(choices.SOLVERS) == tuple(SOLVERS)
+    names = {"ENCODERS": ENCODERS, "LOSSES": LOSSES, "SOLVERS": SOLVERS}
+    for name, table in names.items():
+        assert list(getattr(choices, name)) == list(table)
+    assert set(choices.AUTO_SOLVERS) < set(SOLVERS)
 
 
 @pytest.mark.parametrize("name", ENCODERS)
