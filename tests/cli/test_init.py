@@ -102,7 +102,7 @@ def endless(tmp_path_factory):
     folder = tmp_path_factory.mktemp("endless")
     X, y = rows_and_labels(20_000)
     write_h5(folder / "rows.h5", X=X, y=y)
-    limits = ["--memory-limit", "60kB", "--tol", "1e-12", "--max-epochs", "1000000"]
+    limits = ["--solver", "dual-cd", "--memory-limit", "60kB", "--tol", "1e-12", "--max-epochs", "1000000"]
     return [*COMMAND, "train", str(folder / "rows.h5"), *limits], folder / "m.safetensors"
 
 
