@@ -20,6 +20,7 @@ from linadd.solvers import SOLVERS
 from linadd.solvers.base import Problem, Run
 from linadd.solvers.blocks import measured
 from linadd.solvers.memory import Memory
+from linadd.solvers.outputs import NO_FOLD
 from linadd.solvers.plan import make_plan
 from linadd.solvers.sgd import SGD
 
@@ -83,17 +84,21 @@ class Embedded(NamedTuple):
     centre: Centre
     targets: np.ndarray  # int32 (n_rows,): place in census.classes
     costs: np.ndarray  # float32 (n_rows,): class weight times sample weight
+    folds: np.ndarray  # int16 (n_rows,): 0
     positions: np.ndarray | None  # all rows, where they fit
 
 
-def embed(source, options, plan, memory, progress, classes=None):
-    """Two reads of the source: the census that ranges and labels come from, then the scale and centre of the code."""
-    census = survey(source, options, progress, classes)
+def embed(source, options, plan, memory, progress, classes=None, census=None):
+    """Two reads of the source: the census that ranges and labels come from, if not given; then scale and centre."""
+    is_surveyed = census is not None
+    census = census if is_surveyed else survey(source, options, progress, classes)
     encoder = make_encoder(options.encoder, **options.encoder_options()).fit(census, options.scale)
-    warn_of_data(census, encoder)
+    if not is_surveyed:
+        warn_of_data(census, encoder)
     factors = class_factors(census, options.class_weight)
     targets = memory.zeros("labels", source.n_rows, np.int32)
     costs = memory.zeros("costs", source.n_rows, np.float32)
+    folds = memory.zeros("folds", source.n_rows, np.int16)
     kept = np.empty((source.n_rows, source.n_features), positions_dtype(encoder)) if plan.fits else None
     memory.take(plan.block_bytes(source.n_features))
     moments = CodeMoments(encoder)
@@ -111,7 +116,7 @@ def embed(source, options, plan, memory, progress, classes=None):
         centre = moments.centre(options.center, options.scale == "unit")
     if not np.isfinite(centre.mean_norm):
         refuse_norms(census, options.scale)
-    return Embedded(census, encoder, centre, targets, costs, kept)
+    return Embedded(census, encoder, centre, targets, costs, folds, kept)
 
 
 def refuse_norms(census, scale):
@@ -131,7 +136,7 @@ def make_problem(source, embedded, options):
     positive = np.array([1], np.int32) if n_classes == 2 else np.arange(n_classes, dtype=np.int32)
     return Problem(
         source, *embedded[:3], LOSSES[options.loss], *embedded[3:], positive, np.full(len(positive), float(options.C)),
-        options.intercept, options.intercept_scale,
+        np.full(len(positive), NO_FOLD, np.int16), options.intercept, options.intercept_scale,
     )  # fmt: skip
 
 
@@ -140,6 +145,14 @@ def plan_of(source, options):
     return make_plan(
         source.n_rows, source.n_features, options.memory_limit, options.training_chunk, options.partial_solutions,
         options.seed,
+    )  # fmt: skip
+
+
+def make_run(options, plan, memory, progress):
+    """How to solve, from the options."""
+    return Run(
+        plan, memory, options.tol, options.max_epochs, options.n_jobs, options.stop_on, options.record(),
+        progress.epoch, progress.should_stop,
     )  # fmt: skip
 
 
@@ -176,10 +189,7 @@ def train(source, options=None, progress=None):
     options, progress, started = options or Options(), progress or Progress(), time.monotonic()
     plan, memory = plan_of(source, options), Memory(options.memory_limit)
     embedded = embed(source, options, plan, memory, progress)
-    run = Run(
-        plan, memory, options.tol, options.max_epochs, options.n_jobs, options.stop_on, options.record(),
-        progress.epoch, progress.should_stop,
-    )  # fmt: skip
+    run = make_run(options, plan, memory, progress)
     name = "dual-cd" if options.solver == "auto" else options.solver
     result = SOLVERS[name].solve(make_problem(source, embedded, options), run)
     model = AdditiveModel(
@@ -210,7 +220,7 @@ class Stream:
         self.options, self.source = options, source
         plan, memory = plan_of(source, options), Memory(options.memory_limit)
         embedded = embed(source, options, plan, memory, Progress(), classes)
-        self.embedded = embedded._replace(targets=None, costs=None, positions=None)
+        self.embedded = embedded._replace(targets=None, costs=None, folds=None, positions=None)
         self.problem = make_problem(source, self.embedded, options)
         self.machine = SGD(self.problem, n_expected, options.schedule)
         self.factors = class_factors(embedded.census, options.class_weight)

@@ -16,6 +16,7 @@ from linadd.encoders.base import Encoder
 from linadd.encoders.centring import Centre
 from linadd.losses import Loss
 from linadd.solvers.memory import Memory
+from linadd.solvers.outputs import Outputs
 from linadd.solvers.plan import Plan
 
 # Square of the intercept's feature, in units of the mean squared row norm, when the intercept is free: small values
@@ -43,12 +44,16 @@ class Problem:
         Place of each row's label in the sorted classes.
     costs : float32 array, shape (n_rows,)
         Class weight times sample weight of each row, a factor of C.
+    folds : int16 array, shape (n_rows,)
+        Fold of each row; 0 where there are none.
     positions : array, shape (n_rows, n_features), or None
         All rows as the solver keeps them, where they fit the memory limit.
     positive : int32 array, shape (n_outputs,)
         Place in the classes of each output's positive class.
     cost : float64 array, shape (n_outputs,)
         C of each output.
+    held_out : int16 array, shape (n_outputs,)
+        Fold whose rows cost an output nothing; -1 where it is trained on all rows. Only dual-cd trains on folds.
     intercept : {"free", "penalised", "none"}
         Kind of intercept.
     intercept_scale : float
@@ -62,9 +67,11 @@ class Problem:
     loss: Loss
     targets: np.ndarray
     costs: np.ndarray
+    folds: np.ndarray
     positions: np.ndarray | None
     positive: np.ndarray
     cost: np.ndarray
+    held_out: np.ndarray
     intercept: str = "free"
     intercept_scale: float = 1.0
 
@@ -79,6 +86,12 @@ class Problem:
         if self.intercept == "free":
             return FREE_INTERCEPT_SQUARE * self.centre.mean_norm
         return self.intercept_scale**2 if self.intercept == "penalised" else 0.0
+
+    def outputs(self, least_violation=0.0):
+        """The outputs as compiled loops take them."""
+        return Outputs(
+            self.loss.code, self.positive, self.cost, self.held_out, self.intercept_square, least_violation
+        )  # fmt: skip
 
     def encoder_coef(self, coef):
         """Solver's coefficients (n_groups, n_features, basis, lanes) as (n_features, n_basis, n_outputs)."""
@@ -110,6 +123,8 @@ class Run:
         Called with each record of the history.
     should_stop : callable
         Asked after each block; True ends the run there (Ctrl-C).
+    freezes : bool
+        Leave an output alone once its certified gap is within `tol`, so that slow ones do not hold up the others.
     """
 
     plan: Plan
@@ -121,6 +136,7 @@ class Run:
     options: dict = field(default_factory=dict)
     on_epoch: Callable = lambda record: None
     should_stop: Callable = lambda: False
+    freezes: bool = False
 
 
 @dataclass

@@ -23,15 +23,17 @@ class Block(NamedTuple):
     kappas: np.ndarray  # float32 (n_rows,)
     targets: np.ndarray  # int32 (n_rows,): place in classes
     costs: np.ndarray  # float32 (n_rows,): factor of C
+    folds: np.ndarray  # int16 (n_rows,)
     duals: np.ndarray  # float32 (n_rows, n_outputs)
 
 
-def measured(problem, positions, targets, costs):
-    """A block of rows as positions, with the norms of their codes, without dual variables."""
+def measured(problem, positions, targets, costs, folds=None):
+    """A block of rows as positions, with the norms of their codes, without dual variables; one fold if not given."""
     encoder = problem.encoder
+    folds = np.zeros(len(positions), np.int16) if folds is None else folds
     norms, kappas = np.empty(len(positions), np.float32), np.empty(len(positions), np.float32)
     measure_rows(encoder.basis, positions, problem.centre.space, make_scratch(encoder), norms, kappas)
-    return Block(positions, norms, kappas, targets, costs, NO_DUALS)
+    return Block(positions, norms, kappas, targets, costs, folds, NO_DUALS)
 
 
 class BlockReader:
@@ -53,7 +55,7 @@ class BlockReader:
         self.reads = 0
         self.whole = self.buffer = None
         if problem.positions is not None:
-            whole = measured(problem, problem.positions, problem.targets, problem.costs)
+            whole = measured(problem, problem.positions, problem.targets, problem.costs, problem.folds)
             self.whole = whole._replace(duals=self.duals)
         else:
             n_features = problem.encoder.n_features
@@ -67,18 +69,18 @@ class BlockReader:
         encoder, n_outputs = self.problem.encoder, self.problem.n_outputs
         return Block(
             np.empty((n_rows, encoder.n_features), positions_dtype(encoder)),
-            *(np.empty(n_rows, dtype) for dtype in (np.float32, np.float32, np.int32, np.float32)),
+            *(np.empty(n_rows, dtype) for dtype in (np.float32, np.float32, np.int32, np.float32, np.int16)),
             np.empty((n_rows, n_outputs), np.float32),
         )
 
     def load(self, chunk):
         """Read, locate and measure one training chunk; runs on the reading thread."""
-        bounds = self.plan.chunk_bounds(chunk)
-        rows = self.problem.source.read(*bounds)
-        positions = np.empty(rows.X.shape, positions_dtype(self.problem.encoder))
-        locate(self.problem.encoder, rows.dense(), positions)
-        own = slice(*bounds)
-        return measured(self.problem, positions, self.problem.targets[own], self.problem.costs[own])
+        problem, bounds = self.problem, self.plan.chunk_bounds(chunk)
+        rows = problem.source.read(*bounds)
+        positions = np.empty(rows.X.shape, positions_dtype(problem.encoder))
+        locate(problem.encoder, rows.dense(), positions)
+        rows_of = (array[slice(*bounds)] for array in (problem.targets, problem.costs, problem.folds))
+        return measured(problem, positions, *rows_of)
 
     def blocks(self, epoch, is_shuffled=True):
         """Yield (index, block) of an epoch; the block's duals are written back when the next one is asked for."""

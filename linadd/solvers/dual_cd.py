@@ -33,17 +33,8 @@ from linadd.losses import LOGISTIC, conjugate, conjugate_slope, dual_step, loss_
 from linadd.solvers.base import SolverResult
 from linadd.solvers.blocks import BlockReader
 from linadd.solvers.merging import mean_scores, merge, subtract_centre
+from linadd.solvers.outputs import row_cost
 from linadd.solvers.stopping import Certifier, GapForecast, squared_norms
-
-
-class Outputs(NamedTuple):
-    """What each output is trained for."""
-
-    code: int  # of the loss
-    positive: np.ndarray  # int32 (n_outputs,)
-    cost: np.ndarray  # float64 (n_outputs,): C
-    intercept_square: float
-    least_violation: float  # rows that violate less are left alone
 
 
 class State(NamedTuple):
@@ -70,6 +61,15 @@ class Visit(NamedTuple):
 
 
 @compiled
+def is_any_active(active, i, first, end):
+    """Whether row i is active for one of the outputs first .. end - 1."""
+    n_active = 0
+    for o in range(first, end):
+        n_active += active[i, o]
+    return n_active > 0
+
+
+@compiled
 def sweep(rows, block, active, basis, space, outputs, state, visit, scratch, is_first):
     """One visit to each of `rows` of a block, in order; see the head of this file.
 
@@ -83,6 +83,9 @@ def sweep(rows, block, active, basis, space, outputs, state, visit, scratch, is_
         encode_row(basis, block.positions[i], scratch)
         kappa = np.float64(block.kappas[i])
         for group in range(n_groups):
+            first = group * N_LANES
+            if not is_any_active(active, i, first, min(first + N_LANES, n_outputs)):
+                continue
             coef = state.coef[group].reshape(-1)
             if lanes == 1:
                 visit.scores[0] = decide_one(basis, scratch, coef)
@@ -90,11 +93,11 @@ def sweep(rows, block, active, basis, space, outputs, state, visit, scratch, is_
                 decide_lanes(basis, scratch, coef, visit.scores)
             has_moved = False
             for lane in range(lanes):
-                o = group * N_LANES + lane
+                o = first + lane
                 visit.steps[lane] = 0
                 if o >= n_outputs or not active[i, o]:
                     continue
-                cost = outputs.cost[o] * block.costs[i]
+                cost = row_cost(outputs, o, block.costs[i], block.folds[i])
                 if cost <= 0.0:
                     continue
                 sign = 1.0 if block.targets[i] == outputs.positive[o] else -1.0
@@ -129,13 +132,23 @@ def sweep(rows, block, active, basis, space, outputs, state, visit, scratch, is_
 
 
 @compiled
-def total_conjugate(duals, costs, outputs):
+def total_conjugate(block, outputs):
     """sum_i conjugate(a_i) of each output."""
+    duals = block.duals
     total = np.zeros(duals.shape[1])
     for i in range(duals.shape[0]):
         for o in range(duals.shape[1]):
-            total[o] += conjugate(outputs.code, np.float64(duals[i, o]), outputs.cost[o] * costs[i])
+            cost = row_cost(outputs, o, block.costs[i], block.folds[i])
+            total[o] += conjugate(outputs.code, np.float64(duals[i, o]), cost)
     return total
+
+
+def coef_bytes(encoder, n_outputs, n_partial):
+    """Memory of all coefficients: state (4 bytes each), partial solutions, average (8), and the certificate's: the
+    best (4), two candidates twice (16), two sums (16)."""
+    lanes = 1 if n_outputs == 1 else N_LANES
+    n_coefs = -(-n_outputs // lanes) * int(np.prod(coef_shape(encoder, lanes)))
+    return n_coefs * (48 + 4 * n_partial * (n_partial > 1))
 
 
 class DualCD:
@@ -162,16 +175,15 @@ class DualCD:
         self.visits = [make_visit(n_outputs) for _ in range(n_partial)]
         self.scratches = [make_scratch(encoder) for _ in range(n_partial)]
         self.average, self.n_averaged = np.zeros(shape), 0
-        run.memory.take(self.parts.nbytes + 2 * self.state.coef.nbytes + self.average.nbytes)
+        run.memory.take(coef_bytes(encoder, n_outputs, n_partial))
         self.reader = BlockReader(problem, run.plan, run.memory)
         self.certifier = Certifier(problem, run.memory, run.plan.n_rows)
         least_violation = 0.0 if run.stop_on == "violation" else min(1e-3, 0.1 * run.tol)
-        self.outputs = Outputs(
-            problem.loss.code, problem.positive, problem.cost, problem.intercept_square, least_violation
-        )
+        self.outputs = problem.outputs(least_violation)
         self.conjugates = np.zeros(n_outputs)
         self.forecast = GapForecast(n_outputs, SMOOTH_MULTIPLE if problem.loss.is_smooth else HINGE_MULTIPLE)
         self.history, self.last_certified = [], 0
+        self.is_open = np.ones(n_outputs, bool)  # not frozen
 
     def solve(self):
         """Run epochs until the stopping rule is met; returns a SolverResult."""
@@ -208,7 +220,8 @@ class DualCD:
         """The sweeps over one block, its rows in a fresh order each time."""
         random = self.plan.generator(epoch, index)
         active = np.ones((len(block.norms), self.n_outputs), np.uint8)
-        before = total_conjugate(block.duals, block.costs, self.outputs)
+        active[:, ~self.is_open] = 0
+        before = total_conjugate(block, self.outputs)
         for visit in self.visits:
             visit.limits[0], visit.limits[1] = -np.inf, np.inf
         for k in range(self.plan.n_sweeps):
@@ -220,7 +233,7 @@ class DualCD:
             for start in range(0, len(rows), self.plan.segment_rows):
                 self.segment(rows[start : start + self.plan.segment_rows], block, active, k == 0)
             self.note_violation(is_first=k == 0)
-        self.conjugates += total_conjugate(block.duals, block.costs, self.outputs) - before
+        self.conjugates += total_conjugate(block, self.outputs) - before
 
     def segment(self, rows, block, active, is_first):
         """Partial solutions on disjoint rows from the same point, then their merge."""
@@ -268,12 +281,14 @@ class DualCD:
             square = problem.intercept_square
             primal = primal + terms[INTERCEPT] ** 2 / (2 * square)
             dual = dual - 0.5 * square * terms[BALANCE] ** 2
-        return primal, dual
+        certifier = self.certifier
+        return np.where(self.is_open, primal, certifier.primal), np.where(self.is_open, dual, certifier.dual)
 
     def finish_epoch(self, epoch, is_last):
         """Record the epoch; certify if the estimate says that the rule is met. Returns whether it is."""
         primal, dual = self.estimate()
-        gap = float(self.forecast.update(dual).max())
+        gaps = self.forecast.update(dual)
+        gap = float(gaps.max())
         violation = float((self.violation[1] - self.violation[0]).max())
         record = {
             "epoch": epoch + 1, "objective": float(primal.sum()), "dual_objective": float(dual.sum()),
@@ -282,25 +297,31 @@ class DualCD:
             "violation": violation if violation >= 0 else None,
         }  # fmt: skip
         by_violation = self.run.stop_on == "violation"
-        is_met = 0 <= violation <= self.run.tol if by_violation else gap <= self.run.tol
+        is_likely = ~self.is_open | (gaps <= self.run.tol)
+        is_met = 0 <= violation <= self.run.tol if by_violation else is_likely.all()
         overdue = not by_violation and epoch + 1 >= 2 * self.last_certified + 8
-        if is_met or is_last or overdue:
+        # Half of the outputs that are left: as many certificates as the logarithm of their number.
+        can_freeze = self.run.freezes and 2 * (is_likely & self.is_open).sum() >= self.is_open.sum()
+        if is_met or is_last or overdue or can_freeze:
             certified = self.certify()
-            record["certified_gap"] = certified
-            self.forecast.learn(self.certifier.certificate.gaps)
+            record["certified_gap"] = float(certified.max())
+            self.forecast.learn(certified)
             self.last_certified = epoch + 1
-            is_met = is_met if by_violation else certified <= self.run.tol
+            is_met = is_met if by_violation else record["certified_gap"] <= self.run.tol
+            if self.run.freezes:
+                self.is_open = certified > self.run.tol
         self.history.append(record)
         self.run.on_epoch(record)
         return is_met
 
     def certify(self):
-        """Judge the last point and the average over the pass; returns the certified gap of the worst output."""
+        """Judge the last point and the average over the pass; returns the certified gap of each output."""
         candidates = [self.problem.encoder_coef(self.state.coef)]
         if self.n_averaged > 1:
             candidates.append(self.problem.encoder_coef((self.average / self.n_averaged).astype(np.float32)))
         start = self.state.terms[INTERCEPT]
-        return self.certifier.certify(candidates, self.reader.duals, start).gap
+        which = np.flatnonzero(self.is_open)
+        return self.certifier.certify(candidates, self.reader.duals, start, which).gaps
 
 
 def make_visit(n_outputs):

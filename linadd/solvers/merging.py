@@ -13,6 +13,7 @@ import numpy as np
 
 from linadd._jit import compiled
 from linadd.losses import LOGISTIC, conjugate_curvature, conjugate_slope
+from linadd.solvers.outputs import row_cost
 
 INTERCEPT, SHIFT, MEAN_SCORE, BALANCE = range(4)
 
@@ -27,7 +28,7 @@ def line_terms(rows, block, before, outputs, eta, slopes, curvatures):
         for o in range(before.shape[1]):
             step = np.float64(block.duals[i, o]) - before[k, o]
             if step != 0.0:
-                cost = outputs.cost[o] * block.costs[i]
+                cost = row_cost(outputs, o, block.costs[i], block.folds[i])
                 dual = before[k, o] + eta[o] * step
                 if outputs.code == LOGISTIC:
                     dual = min(max(dual, 1e-12 * cost), cost * (1.0 - 1e-12))

@@ -272,8 +272,8 @@ def draw_sample(problem, run, share):
         for k, chunk in enumerate(reads):
             locate(problem.encoder, chunk.dense(), positions[k * run_rows : k * run_rows + chunk.n_rows])
     return replace(
-        problem, targets=problem.targets[rows], costs=problem.costs[rows], positions=positions,
-        cost=problem.cost * (n_rows / max(len(rows), 1)),
+        problem, targets=problem.targets[rows], costs=problem.costs[rows], folds=problem.folds[rows],
+        positions=positions, cost=problem.cost * (n_rows / max(len(rows), 1)),
     )  # fmt: skip
 
 

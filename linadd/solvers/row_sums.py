@@ -174,8 +174,8 @@ class RowSums:
         for start in range(0, len(self.duals), len(signed)):
             own = slice(start, start + len(signed))
             signed_dual_rows(
-                problem.loss.code, self.duals[own], problem.targets[own], problem.costs[own], problem.positive,
-                problem.cost, factors, signed, conjugates, balance,
+                problem.outputs(), self.duals[own], problem.targets[own], problem.costs[own], problem.folds[own],
+                factors, signed, conjugates, balance,
             )  # fmt: skip
         total = factors[0] * self.sums[:, NEGATIVE].T + factors[1] * self.sums[:, POSITIVE].T
         shape = (problem.encoder.n_features, problem.encoder.n_basis, n_outputs)

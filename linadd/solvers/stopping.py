@@ -18,6 +18,7 @@ from linadd._jit import compiled
 from linadd.census import group_slices
 from linadd.encoders.exact import certify_rows, decide, make_scratch
 from linadd.losses import conjugate, dual_upper, loss_curvature, loss_slope, loss_value
+from linadd.solvers.outputs import row_cost, row_costs
 
 SLOWEST_RATE = 0.95  # where two rises of the dual value say that it does not slow down at all
 MULTIPLES = (0.3, 30.0)  # bounds of the certified gap over what the dual value has left to rise
@@ -165,16 +166,16 @@ def best_intercept(code, scores, signs, costs, start, ridge=0.0, centre=0.0):
 
 
 @compiled
-def signed_dual_rows(code, duals, targets, costs, positive, cost, factors, signed, conjugates, balance):
+def signed_dual_rows(outputs, duals, targets, costs, folds, factors, signed, conjugates, balance):
     """signed = a y with each class's factor; adds the conjugate of the scaled a, and a y, to the sums a output."""
     for i in range(duals.shape[0]):
         for o in range(duals.shape[1]):
-            side = 1 if targets[i] == positive[o] else 0
+            side = 1 if targets[i] == outputs.positive[o] else 0
             dual = factors[side, o] * np.float64(duals[i, o])
             sign = 1.0 if side == 1 else -1.0
-            row_cost = cost[o] * costs[i]
-            dual = min(dual, dual_upper(code, row_cost))
-            conjugates[o] += conjugate(code, dual, row_cost)
+            cost = row_cost(outputs, o, costs[i], folds[i])
+            dual = min(dual, dual_upper(outputs.code, cost))
+            conjugates[o] += conjugate(outputs.code, dual, cost)
             signed[i, o] = sign * dual
             balance[o] += sign * dual
 
@@ -196,12 +197,13 @@ def balancing_factors(sums):
 
 
 @compiled
-def duals_of_decisions(code, decisions, targets, costs, positive, cost, duals):
+def duals_of_decisions(outputs, decisions, targets, costs, folds, duals):
     """a_i = -C_i loss'(y_i f_i), the dual point that belongs to a primal one."""
     for i in range(duals.shape[0]):
         for o in range(duals.shape[1]):
-            sign = 1.0 if targets[i] == positive[o] else -1.0
-            duals[i, o] = -cost[o] * costs[i] * loss_slope(code, sign * decisions[i, o])
+            sign = 1.0 if targets[i] == outputs.positive[o] else -1.0
+            cost = row_cost(outputs, o, costs[i], folds[i])
+            duals[i, o] = -cost * loss_slope(outputs.code, sign * decisions[i, o])
 
 
 def certify_primal(problem, memory, coef, intercept):
@@ -229,8 +231,8 @@ def certify_primal(problem, memory, coef, intercept):
     for chunk in problem.source.chunks():
         rows = slice(chunk.first_row, chunk.first_row + chunk.n_rows)
         duals_of_decisions(
-            problem.loss.code, decide(problem.encoder, chunk.dense(), coef, intercept), problem.targets[rows],
-            problem.costs[rows], problem.positive, problem.cost, duals[rows],
+            problem.outputs(), decide(problem.encoder, chunk.dense(), coef, intercept), problem.targets[rows],
+            problem.costs[rows], problem.folds[rows], duals[rows],
         )  # fmt: skip
     mean_scores = np.einsum("jlo,jl->o", np.asarray(coef, np.float64), problem.centre.mean_code)
     certificate = certifier.certify([coef], duals, intercept + mean_scores)
@@ -266,7 +268,7 @@ class Certifier:
         """The best bounds so far."""
         return Certificate(self.primal.copy(), self.dual.copy())
 
-    def certify(self, candidates, duals, start):
+    def certify(self, candidates, duals, start, which=None):
         """Judge candidate coefficients against dual variables in one read.
 
         Parameters
@@ -277,39 +279,42 @@ class Certifier:
             The dual point.
         start : float64 array, shape (n_outputs,)
             Where the search for the intercept starts.
+        which : int64 array, optional
+            The outputs to judge; all by default.
 
         Returns
         -------
         Certificate
             With the best primal and dual point of all calls so far.
         """
-        coef = np.ascontiguousarray(np.concatenate(candidates, axis=2))
+        which = np.arange(self.n_outputs) if which is None else which
+        coef = np.ascontiguousarray(np.concatenate([candidate[:, :, which] for candidate in candidates], axis=2))
         factors = np.ones((2, self.n_outputs))
         if self.problem.intercept == "free":
             factors = balancing_factors(class_sums(duals, self.problem.targets, self.problem.positive))
         decisions = self.memory.zeros("decisions", (self.n_rows, coef.shape[2]), np.float64)
-        self.read(coef, duals, factors, decisions)
+        self.read(coef, duals, factors[:, which], decisions, which)
         for k, candidate in enumerate(candidates):
-            columns = decisions[:, k * self.n_outputs : (k + 1) * self.n_outputs]
-            self.judge(candidate, columns, start)
+            columns = decisions[:, k * len(which) : (k + 1) * len(which)]
+            self.judge(candidate, columns, start, which)
         self.memory.release(decisions)
         return self.certificate
 
-    def read(self, coef, duals, factors, decisions):
-        """One read: decisions of every row, and the dual objective."""
-        problem, encoder = self.problem, self.problem.encoder
-        shape = (encoder.n_features, encoder.n_basis, self.n_outputs)
+    def read(self, coef, duals, factors, decisions, which):
+        """One read: decisions of every row, and the dual objective of the outputs `which`."""
+        problem, encoder, outputs = self.problem, self.problem.encoder, self.problem.outputs().take(which)
+        shape = (encoder.n_features, encoder.n_basis, len(which))
         total, group = np.zeros(shape), np.zeros(shape)
-        conjugates, balance = np.zeros(self.n_outputs), np.zeros(self.n_outputs)
+        conjugates, balance = np.zeros(len(which)), np.zeros(len(which))
         basis, scratch = encoder.basis, make_scratch(encoder)
         for chunk in problem.source.chunks():
             X = chunk.dense()
             for begin, end, closes in group_slices(chunk.first_row, len(X)):
                 rows = slice(chunk.first_row + begin, chunk.first_row + end)
-                signed = np.empty((end - begin, self.n_outputs))
+                signed = np.empty((end - begin, len(which)))
                 signed_dual_rows(
-                    problem.loss.code, duals[rows], problem.targets[rows], problem.costs[rows], problem.positive,
-                    problem.cost, factors, signed, conjugates, balance,
+                    outputs, duals[rows][:, which], problem.targets[rows], problem.costs[rows], problem.folds[rows],
+                    factors, signed, conjugates, balance,
                 )  # fmt: skip
                 certify_rows(X[begin:end], encoder.axes, basis, coef, signed, decisions[rows], group, *scratch)
                 if closes:
@@ -318,17 +323,18 @@ class Certifier:
         self.reads += 1
         norms = dual_squared_norms(problem, total + group, balance)
         dual = conjugates - 0.5 * norms - 0.5 * problem.intercept_square * balance**2 * (problem.intercept != "free")
-        self.dual = np.maximum(self.dual, dual)
+        self.dual[which] = np.maximum(self.dual[which], dual)
 
-    def judge(self, candidate, decisions, start):
-        """Primal objective of a candidate; keeps it for the outputs where it is the best."""
+    def judge(self, candidate, decisions, start, which):
+        """Primal objective of a candidate for the outputs `which`; keeps it where it is the best."""
         problem = self.problem
         norms = squared_norms(problem, candidate)
         mean_scores = np.einsum("jlo,jl->o", np.asarray(candidate, np.float64), problem.centre.mean_code)
         ridge = 1.0 / problem.intercept_square if problem.intercept == "penalised" else 0.0
-        for o in range(self.n_outputs):
+        for k, o in enumerate(which):
             signs = np.where(problem.targets == problem.positive[o], 1.0, -1.0)
-            scores, costs = np.ascontiguousarray(decisions[:, o]), problem.cost[o] * problem.costs.astype(np.float64)
+            scores = np.ascontiguousarray(decisions[:, k])
+            costs = row_costs(problem.outputs(), o, problem.costs, problem.folds)
             if problem.intercept == "none":
                 intercept = -mean_scores[o]
                 value = intercept_terms(problem.loss.code, scores, signs, costs, intercept)[0]

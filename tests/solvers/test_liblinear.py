@@ -93,12 +93,12 @@ def test_weights_are_refused():
 
 def test_an_embedding_beyond_the_limit_is_refused():
     X, y = toy(n_rows=1000, n_features=5)
-    # 1000 rows, 5 features, 11 coefficients of 28 bytes; labels, costs and positions are held already.
+    # 1000 rows, 5 features, 11 coefficients of 28 bytes; labels, costs, folds and positions are held already.
     assert refusal(X, y, memory_limit=1_000_000) == (
         "solver liblinear: the explicit embedding needs 2 MB, above what is left of the memory limit, 1 MB. Raise "
         "--memory-limit, or use dual-cd, which never builds it."
     )
-    needed = 1000 * 5 * 11 * 28 + 1000 * (4 + 4 + 5 * 4)
+    needed = 1000 * 5 * 11 * 28 + 1000 * (4 + 4 + 2 + 5 * 4)
     assert fit(X, y, solver="liblinear", memory_limit=needed).summary["solver"] == "liblinear"
     assert refusal(X, y, memory_limit=needed - 1)
     assert fit(X, y, solver="liblinear", memory_limit=needed // 2, penalty_order=0).summary["converged"]
