@@ -5,10 +5,13 @@ The things themselves are in the lists of `encoders`, `losses.py` and `solvers`;
 
 __all__ = [
     "AUTO_SOLVERS",
+    "COSTS",
     "ENCODERS",
+    "GRID",
     "INTERCEPTS",
     "KNOTS",
     "LOSSES",
+    "METRICS",
     "PENALTY_ORDERS",
     "SCALES",
     "SCHEDULES",
@@ -39,3 +42,9 @@ SCHEDULES = ("shifted", "pegasos")
 STOPPING_RULES = ("gap", "violation")
 SPLINE_DEGREES = (0, 1, 2, 3)
 PENALTY_ORDERS = (0, 1, 2, 3)
+
+# Of a search: options that it takes several values of, the default values of C, and the held-out figures to choose by,
+# with 1 where less of it is better, else -1.
+GRID = ("n_bins", "degree", "n_harmonics", "n_terms", "penalty_order")
+COSTS = (0.01, 0.1, 1.0, 10.0, 100.0)
+METRICS = {"error": 1, "auc": -1, "log_loss": 1}

@@ -32,7 +32,7 @@ LAYERS = {
     "sparse_kernel": 4,
     "models": 5,
     "train": 5,
-    "search": 5,
+    "search": 5.5,
     "distributed": 5,
     "estimators": 6,
     "transformers": 6,
