@@ -10,6 +10,7 @@ from linadd.cli.evaluate import evaluate
 from linadd.cli.export import export
 from linadd.cli.inspect import inspect
 from linadd.cli.predict import predict
+from linadd.cli.search import search
 from linadd.cli.terminal import DONE, INTERRUPTED, USAGE, Terminal
 from linadd.cli.train import train
 
@@ -20,6 +21,7 @@ VERBS = {
     "demo": demo,
     "convert": convert,
     "train": train,
+    "search": search,
     "evaluate": evaluate,
     "predict": predict,
     "inspect": inspect,
