@@ -89,14 +89,16 @@ class AdditiveModel:
         Raises
         ------
         DataError
-            On another number of features, or a value that is not finite.
+            On another number of features, values that are no real numbers, or one that is not finite.
         """
         X = X.toarray() if scipy.sparse.issparse(X) else np.asarray(X)
         if X.ndim != 2 or X.shape[1] != self.n_features:
             raise DataError(
                 f"the data have shape {X.shape}; the model needs {self.n_features} features a row.", source=origin
             )
-        if X.dtype.kind not in "fiub" or X.dtype == np.float16 or not X.dtype.isnative:
+        if X.dtype.kind not in "fiub":
+            raise DataError(f"the data have dtype {X.dtype}; the model needs real numbers.", source=origin)
+        if not X.dtype.isnative or (X.dtype.kind == "f" and X.dtype.itemsize not in (4, 8)):
             X = X.astype(np.float64)
         X = np.require(X, requirements="CW")
         check_finite(X, origin, self.feature_names)
@@ -138,10 +140,21 @@ class AdditiveModel:
         -------
         float64 array, shape (n, n_outputs)
             coef[feature] . phi(grid): the curve up to a constant, which is in the intercept.
+
+        Raises
+        ------
+        ConfigError
+            On a feature that the model does not have.
+        DataError
+            On a value of the grid that is not finite.
         """
+        if feature not in range(self.n_features):
+            raise ConfigError(f"feature: {feature!r} is not one of 0 to {self.n_features - 1}.")
+        grid = np.asarray(grid, np.float64).reshape(-1, 1)
+        check_finite(grid, "grid")
         tensors = {name: values[feature : feature + 1] for name, values in self.encoder.tensors().items()}
         one = from_state(self.encoder.name, self.encoder.options, tensors)
-        return encode(one, np.asarray(grid, np.float64)[:, None]) @ self.coef[feature].astype(np.float64)
+        return encode(one, grid) @ self.coef[feature].astype(np.float64)
 
     def save(self, path):
         """Write the model to a file that `linadd.load_model` reads, whole or not at all.
