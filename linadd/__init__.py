@@ -21,6 +21,7 @@ The tree, in the order in which data flow; a module imports from those above it 
     model.py            the trained classifier: scores, labels, curves, its file
     sparse_kernel/      five kernel classifiers for small data
     train.py            wires a source, an encoder, a loss and a solver into a model
+    search.py           C, folds and settings of a grid trained on shared reads; the best of them
     models.py           load_model: class key of a file -> class
     estimators.py       AdditiveClassifier, by the conventions of scikit-learn
     export/             one file a target
