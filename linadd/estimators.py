@@ -4,14 +4,21 @@ import warnings
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from linadd.errors import ConfigError, DataWarning
+from linadd.losses import LOSSES
 from linadd.options import Options
 from linadd.sources import open_source
 from linadd.train import Stream, train
 
 RENAMED = {"random_state": "seed"}  # scikit-learn's name -> the option's
+
+
+def has_probabilities(classifier):
+    """Whether the loss of the model, or before `fit` the one that was asked for, estimates probabilities."""
+    return LOSSES[getattr(classifier, "model_", classifier).loss].has_probabilities
 
 
 class AdditiveClassifier(ClassifierMixin, BaseEstimator):
@@ -157,6 +164,11 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
     def options(self):
         """The parameters as checked training options; raises ConfigError."""
         return Options(**{RENAMED.get(name, name): value for name, value in self.get_params(deep=False).items()})
@@ -291,14 +303,19 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
     def decisions(self, X):
         """Scores (n_samples, n_outputs), chunk by chunk."""
         model, source = self.fitted(), open_source(X)
-        return np.concatenate([model.decision_function(chunk.dense(), chunk.origin) for chunk in source.chunks()])
+        chunks = source.chunks()
+        return np.concatenate([model.decision_function(part.dense(), part.origin, part.row_number) for part in chunks])
 
     def predict(self, X):
         """Labels, shape (n_samples,); X as in decision_function."""
         return self.fitted().labels_of(self.decisions(X))
 
+    @available_if(has_probabilities)
     def predict_proba(self, X):
-        """Probabilities of the classes, (n_samples, n_classes), for logistic loss; X as in decision_function."""
+        """Probabilities of the classes, (n_samples, n_classes); X as in decision_function.
+
+        Only the logistic loss has them: with another one there is no such method, as scikit-learn's tools expect.
+        """
         return self.fitted().probabilities_of(self.decisions(X))
 
     def save(self, path):

@@ -72,7 +72,7 @@ class AdditiveModel:
         """Columns of the decision."""
         return self.coef.shape[2]
 
-    def decision_function(self, X, origin="array"):
+    def decision_function(self, X, origin="array", row_number=lambda i: i + 1):
         """Scores of rows, in float64 whatever the dtype of X; values outside the training range are clamped.
 
         Parameters
@@ -81,6 +81,8 @@ class AdditiveModel:
             Feature values.
         origin : str
             Name of the data, for messages.
+        row_number : callable
+            Row index to the number that a message gives.
 
         Returns
         -------
@@ -101,7 +103,7 @@ class AdditiveModel:
         if not X.dtype.isnative or (X.dtype.kind == "f" and X.dtype.itemsize not in (4, 8)):
             X = X.astype(np.float64)
         X = np.require(X, requirements="CW")
-        check_finite(X, origin, self.feature_names)
+        check_finite(X, origin, self.feature_names, row_number)
         return decide(self.encoder, X, self.coef, self.intercept)
 
     def predict(self, X):
