@@ -16,8 +16,8 @@ from linadd.solvers.stopping import balancing_factors, class_sums, dual_squared_
 
 
 @compiled
-def weigh_rows(loss, old, new, targets, costs, positive, cost, weights, duals):
-    """Weights (4, n_rows) of the sums of one output, and its dual point, from the decisions before and after a step."""
+def weigh_rows(loss, old, new, targets, costs, positive, cost, weights, duals, o):
+    """Weights (4, n_rows) of the sums of output o, and its dual point, from the decisions before and after a step."""
     for i in range(new.shape[0]):
         row_cost = cost * np.float64(costs[i])
         side = 1 if targets[i] == positive else 0
@@ -26,10 +26,10 @@ def weigh_rows(loss, old, new, targets, costs, positive, cost, weights, duals):
         weights[RESIDUAL, i] = -sign * row_cost * loss_slope(loss, margin)
         weights[CURVATURE, i] = row_cost * loss_curvature(loss, margin)
         slope = loss_slope(loss, before) + loss_curvature(loss, before) * (margin - before)
-        duals[i] = max(-row_cost * slope, 0.0)
-        duals[i] = min(np.float64(duals[i]), dual_upper(loss, row_cost))
+        duals[i, o] = max(-row_cost * slope, 0.0)
+        duals[i, o] = min(np.float64(duals[i, o]), dual_upper(loss, row_cost))
         weights[NEGATIVE, i] = weights[POSITIVE, i] = 0.0
-        weights[NEGATIVE + side, i] = sign * duals[i]
+        weights[NEGATIVE + side, i] = sign * duals[i, o]
 
 
 @compiled
@@ -147,7 +147,7 @@ class RowSums:
         for o in outputs:
             weigh_rows(
                 problem.loss.code, before[o, own], self.new[o, own], problem.targets[own], problem.costs[own],
-                problem.positive[o], problem.cost[o], weights[o], self.duals[own, o],
+                problem.positive[o], problem.cost[o], weights[o], self.duals[own], o,
             )  # fmt: skip
         tasks = [
             (*codes, weights, outputs, features, encoder.is_local, self.sums, self.gram)

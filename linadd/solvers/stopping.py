@@ -293,7 +293,7 @@ class Certifier:
         if self.problem.intercept == "free":
             factors = balancing_factors(class_sums(duals, self.problem.targets, self.problem.positive))
         decisions = self.memory.zeros("decisions", (self.n_rows, coef.shape[2]), np.float64)
-        self.read(coef, duals, factors[:, which], decisions, which)
+        self.read(coef, duals, factors.take(which, axis=1), decisions, which)
         for k, candidate in enumerate(candidates):
             columns = decisions[:, k * len(which) : (k + 1) * len(which)]
             self.judge(candidate, columns, start, which)
@@ -312,9 +312,10 @@ class Certifier:
             for begin, end, closes in group_slices(chunk.first_row, len(X)):
                 rows = slice(chunk.first_row + begin, chunk.first_row + end)
                 signed = np.empty((end - begin, len(which)))
+                own = duals[rows].take(which, axis=1)  # C-contiguous, which an index is not
                 signed_dual_rows(
-                    outputs, duals[rows][:, which], problem.targets[rows], problem.costs[rows], problem.folds[rows],
-                    factors, signed, conjugates, balance,
+                    outputs, own, problem.targets[rows], problem.costs[rows], problem.folds[rows], factors, signed,
+                    conjugates, balance,
                 )  # fmt: skip
                 certify_rows(X[begin:end], encoder.axes, basis, coef, signed, decisions[rows], group, *scratch)
                 if closes:
