@@ -94,8 +94,7 @@ def survey_rows(X, weight, tally):
 
 @compiled
 def add_distinct(x, j, slots, n_distinct):
-    """Count x among the distinct values of feature j, unless its row of the hash table holds it."""
-    x += 0.0  # -0 becomes 0
+    """Count x among the distinct values of feature j, unless its hash table holds it; 0 and -0 share a slot."""
     bits = np.float64(x).view(np.int64)
     bits ^= bits >> 32
     bits ^= bits >> 16

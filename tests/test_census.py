@@ -16,14 +16,14 @@ N_ROWS = 5321
 
 
 def table(n_rows=N_ROWS):
-    """Columns: normal, time stamps, a spike at 0, few values, constant, of large and small size."""
+    """Columns: normal, time stamps, a spike at 0, a step every 100 rows, constant, of large and small size."""
     rng = np.random.default_rng(0)
     return np.stack(
         [
             rng.normal(size=n_rows),
             1e9 + rng.normal(size=n_rows),
             np.maximum(rng.normal(size=n_rows), 0),
-            rng.integers(-3, 60, n_rows),
+            np.arange(n_rows) // 100 - 3.0,
             np.full(n_rows, -2.5),
             1e-12 * rng.standard_cauchy(n_rows),
         ],
@@ -304,15 +304,16 @@ def test_a_value_that_is_not_finite_is_named_with_their_number(cuts):
     assert refusal(chunks(X, cuts=cuts), names=names).startswith("train.h5, row 2101, column 'f4': the value is inf")
 
 
-def test_faults_survive_a_merge():
+@pytest.mark.parametrize("rows", [(2500, 2700), (500, 2700)])
+def test_faults_survive_a_merge(rows):
     X = table(3000)
-    X[2500, 2] = X[2700, 0] = np.nan
+    X[list(rows), 2] = np.nan
     taker = taker_of(chunks(X, stop=1000))
     taker.merge(taker_of(chunks(X, start=1000)))
     with pytest.raises(DataError) as caught:
         taker.finish()
     assert str(caught.value) == (
-        "train.h5, row 2501, column 3: the value is nan, the first of 2 that are not finite. "
+        f"train.h5, row {rows[0] + 1}, column 3: the value is nan, the first of 2 that are not finite. "
         "linadd needs finite numbers: fill or drop these rows."
     )
 
