@@ -51,8 +51,8 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         Cost of a row's loss against the penalty.
     class_weight : None, "balanced" or dict of label to float
         Factor of C for the rows of a class.
-    solver : {"auto", "dual-cd", "sgd", "liblinear"}
-        How to minimise.
+    solver : {"auto", "dual-cd", "newton", "sgd", "liblinear"}
+        How to minimise; "auto" is newton for a smooth loss and up to 2,000 coefficients an output, else dual-cd.
     tol : float
         Relative duality gap to reach.
     max_epochs : int
@@ -61,6 +61,8 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         Bytes that may be allocated.
     training_chunk, partial_solutions
         Of the plan: rows of a training chunk, and partial solutions merged by line search.
+    hessian_sample : float
+        Share of the rows that newton takes the Hessian from.
     schedule, average, shuffle, n_expected
         Of sgd and `partial_fit`: step sizes, average of the iterates, order of the rows, rows expected of a stream.
     certify : bool
@@ -125,6 +127,7 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         memory_limit=1_000_000_000,
         training_chunk=1000,
         partial_solutions="auto",
+        hessian_sample=1.0,
         schedule="shifted",
         average=True,
         shuffle=True,
@@ -155,6 +158,7 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         self.memory_limit = memory_limit
         self.training_chunk = training_chunk
         self.partial_solutions = partial_solutions
+        self.hessian_sample = hessian_sample
         self.schedule = schedule
         self.average = average
         self.shuffle = shuffle

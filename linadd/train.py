@@ -16,7 +16,7 @@ from linadd.errors import ConfigError, ConvergenceWarning, DataError, DataWarnin
 from linadd.losses import LOSSES
 from linadd.model import AdditiveModel
 from linadd.options import Options
-from linadd.solvers import SOLVERS
+from linadd.solvers import SOLVERS, choose_solver
 from linadd.solvers.base import Problem, Run
 from linadd.solvers.blocks import measured
 from linadd.solvers.memory import Memory
@@ -190,8 +190,9 @@ def train(source, options=None, progress=None):
     plan, memory = plan_of(source, options), Memory(options.memory_limit)
     embedded = embed(source, options, plan, memory, progress)
     run = make_run(options, plan, memory, progress)
-    name = "dual-cd" if options.solver == "auto" else options.solver
-    result = SOLVERS[name].solve(make_problem(source, embedded, options), run)
+    problem = make_problem(source, embedded, options)
+    name = choose_solver(problem, run) if options.solver == "auto" else options.solver
+    result = SOLVERS[name].solve(problem, run)
     model = AdditiveModel(
         embedded.encoder, result.coef, result.intercept, embedded.census.classes, options.loss, embedded.centre.scale,
         source.feature_names, options.record(), result.history, summarise(result, source, plan, name, started),

@@ -149,7 +149,8 @@ def test_constant_features_are_named():
     model, message = warned(DataWarning, np.insert(X, 1, 7.0, axis=1), y)
     assert message == "array: constant features contribute nothing: 2."
     assert (model.coef[1] == 0).all() and model.feature_scale[1] == 0
-    np.testing.assert_array_equal(np.delete(model.coef, 1, axis=0), fit(X, y).coef)
+    # Newton's sums run over other columns, so they round differently.
+    np.testing.assert_allclose(np.delete(model.coef, 1, axis=0), fit(X, y).coef, rtol=1e-5, atol=1e-12)
     _, message = warned(DataWarning, np.hstack([X, np.ones((len(X), 8))]), y)
     assert message == "array: constant features contribute nothing: 4, 5, 6, 7, 8 and 3 more."
 
