@@ -45,7 +45,7 @@ def convert(
     from linadd.sources.convert import convert as convert_source
 
     started = time.monotonic()
-    rows = open_rows(source, where=where, x=x, y_name=y, weights=weights, index_base=index_base)
+    rows = open_rows(source, where=where, target=target, x=x, y_name=y, weights=weights, index_base=index_base)
     with rows, row_bar(terminal, "rows") as progress:
         record = convert_source(
             rows, target, dtype=dtype, codec=codec, chunk_rows=chunk_rows, shuffle=shuffle, seed=seed, progress=progress

@@ -4,7 +4,7 @@ import h5py
 import numpy as np
 import pytest
 
-from tests.cli.conftest import NAMES, rows_and_labels, write_libsvm
+from tests.cli.conftest import NAMES, rows_and_labels, write_h5, write_libsvm
 
 
 def test_rows_are_written_as_asked(linadd, data, tmp_path):
@@ -36,6 +36,16 @@ def test_rows_are_shuffled_by_the_seed(linadd, data, tmp_path):
             orders.append(file["X"][:])
             assert (np.sort(orders[-1], axis=0) == np.sort(X, axis=0)).all()
     assert (orders[0] == orders[1]).all() and (orders[0] != orders[2]).any() and (orders[0] != X).any()
+
+
+def test_the_file_that_is_read_is_not_replaced(linadd, tmp_path):
+    """It may hold more than the rows that were asked for."""
+    X, y = rows_and_labels(20)
+    path = write_h5(tmp_path / "rows.h5", **{"a/X": X, "a/y": y, "b/X": X})
+    before = path.read_bytes()
+    run = linadd("convert", f"{path}::a", path)
+    assert (run.status, run.err) == (2, f"error: {path}: would be overwritten while it is read. Give another name.\n")
+    assert path.read_bytes() == before
 
 
 @pytest.mark.parametrize(
