@@ -7,6 +7,9 @@ dual (-s 3, -s 1, -s 7). The embedding phi^d is dense within each feature, so it
 """
 
 import ctypes
+import threading
+from concurrent.futures import Future, wait
+from functools import partial
 
 import numpy as np
 import scipy.sparse
@@ -21,6 +24,7 @@ from linadd.solvers.stopping import certify_primal
 PRIMAL = {SQUARED_HINGE: 2, LOGISTIC: 0}
 DUAL = {HINGE: 3, SQUARED_HINGE: 1, LOGISTIC: 7}
 BYTES_PER_ENTRY = 28  # a CSR entry (12) and LIBLINEAR's node (16)
+SECONDS_BETWEEN_LOOKS = 0.1
 
 
 def check(problem, run):
@@ -54,6 +58,27 @@ def embed(problem):
     return (scipy.sparse.vstack(parts, format="csr") @ scipy.sparse.diags_array(scale)).tocsr().astype(np.float64)
 
 
+def call_until_stopped(function, should_stop):
+    """What `function` returns; KeyboardInterrupt as soon as a stop is asked for.
+
+    Python hears of Ctrl-C between two of its own steps only, and all of LIBLINEAR's run is one: it goes to a thread that
+    can be left behind.
+    """
+    outcome = Future()
+
+    def work():
+        try:
+            outcome.set_result(function())
+        except BaseException as error:
+            outcome.set_exception(error)
+
+    threading.Thread(target=work, daemon=True).start()
+    while not wait([outcome], timeout=SECONDS_BETWEEN_LOOKS).done:
+        if should_stop():
+            raise KeyboardInterrupt
+    return outcome.result()
+
+
 def solve(problem, run):
     """Train by LIBLINEAR.
 
@@ -73,6 +98,8 @@ def solve(problem, run):
     ------
     ConfigError
         For what LIBLINEAR cannot do, and where the package liblinear-official is missing.
+    KeyboardInterrupt
+        Where a stop is asked for: LIBLINEAR has no model until it ends.
     """
     try:
         from liblinear import liblinearutil
@@ -92,9 +119,8 @@ def solve(problem, run):
     ctypes.CDLL(None).srand(run.plan.seed)  # LIBLINEAR permutes rows by rand() of the C library
     for o, positive in enumerate(problem.positive):
         signs = np.where(problem.targets == positive, 1.0, -1.0)
-        model = liblinearutil.train(
-            liblinearutil.problem(signs, embedding), liblinearutil.parameter(command.format(cost=problem.cost[o]))
-        )
+        task = liblinearutil.problem(signs, embedding), liblinearutil.parameter(command.format(cost=problem.cost[o]))
+        model = call_until_stopped(partial(liblinearutil.train, *task), run.should_stop)
         w, bias = model.get_decfun()
         sign = model.get_labels()[0]  # LIBLINEAR's positive class is the first label that it saw
         w = sign * np.reshape(w, (encoder.n_features, encoder.n_basis))

@@ -1,12 +1,13 @@
 """LIBLINEAR as a solver: the problem it is given, and what it refuses, read whole."""
 
 import sys
+import threading
 
 import numpy as np
 import pytest
 
 from linadd.errors import ConfigError
-from linadd.solvers.liblinear import embed
+from linadd.solvers.liblinear import call_until_stopped, embed
 from linadd.solvers.stopping import certify_primal
 from tests.solvers.problems import LOSSES, explicit_codes, fit, make_run, toy
 
@@ -50,6 +51,16 @@ def test_without_a_request_there_is_no_certificate():
     X, y = toy()
     summary = fit(X, y, solver="liblinear").summary
     assert summary["gap"] is None and summary["objective"] is None and summary["reads"] == 3 and summary["converged"]
+
+
+def test_a_run_is_left_behind_when_a_stop_is_asked_for():
+    assert call_until_stopped(lambda: 3, lambda: True) == 3  # it was done before anybody looked
+    end = threading.Event()
+    with pytest.raises(KeyboardInterrupt):
+        call_until_stopped(end.wait, lambda: True)
+    end.set()
+    with pytest.raises(ZeroDivisionError):
+        call_until_stopped(lambda: 1 / 0, lambda: False)
 
 
 def test_runs_repeat_and_follow_the_seed():
