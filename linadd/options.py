@@ -43,7 +43,7 @@ class Options:
     intercept: str = option("free", "unpenalised, penalised as a feature of value intercept_scale, or none", INTERCEPTS)
     intercept_scale: float = option(1.0, "feature value of a penalised intercept", above=0.0)
     loss: str = option("logistic", "loss function", LOSSES)
-    C: float = option(1.0, "cost of a row's loss against the penalty", above=0.0)
+    C: float = option(1.0, "cost of a row's loss against the penalty", above=0.0, most=1e15)
     class_weight: Any = option(None, "'balanced', or factors of C by class")
     solver: str = option("auto", "how to minimise", ("auto", *SOLVERS))
     tol: float = option(1e-3, "relative duality gap to reach, of the worst output", above=0.0)
@@ -58,7 +58,7 @@ class Options:
     n_expected: int = option(100_000, "rows that sgd expects of a stream", least=1)
     certify: bool = option(False, "spend the extra reads for the gap of a solver that has none")
     stop_on: str = option("gap", "stopping rule: relative duality gap, or LIBLINEAR's violation", STOPPING_RULES)
-    seed: int = option(0, "seed of every random choice", least=0)
+    seed: int = option(0, "seed of every random choice", least=0, most=2**32 - 1)
     n_jobs: int = option(1, "threads; never changes the result", least=1)
 
     def __post_init__(self):
@@ -103,7 +103,7 @@ def check_option(entry, value):
     if rule["above"] is not None and value <= rule["above"]:
         raise ConfigError(f"{entry.name}: {value} is not above {rule['above']:g}.")
     if rule["most"] is not None and value > rule["most"]:
-        raise ConfigError(f"{entry.name}: {value} is above {rule['most']:g}.")
+        raise ConfigError(f"{entry.name}: {value} is above {rule['most']:.10g}.")
 
 
 def is_number(value):

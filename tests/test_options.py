@@ -37,6 +37,8 @@ BAD = [
     ({"average": 1}, "average: 1 is not True or False."),
     ({"C": True}, "C: True is not a finite number."),
     ({"seed": -1}, "seed: -1 is below 0."),
+    ({"seed": 2**32}, "seed: 4294967296 is above 4294967295."),
+    ({"C": 2e15}, "C: 2000000000000000.0 is above 1e+15."),
     ({"schedule": "pegasos"}, "schedule: 'pegasos' is for hinge loss; with logistic use 'shifted'."),
     ({"partial_solutions": 0}, "partial_solutions: 0 is not 'auto' or an integer of at least 1."),
     ({"partial_solutions": "all"}, "partial_solutions: 'all' is not 'auto' or an integer of at least 1."),
