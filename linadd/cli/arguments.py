@@ -46,17 +46,17 @@ def parse_size(value):
 
 
 def parse_integer(value):
-    """An int from its text."""
+    """An int from its text; by its text also what a config file holds, where 5.5 and true are no integers."""
     try:
-        return int(value)
+        return int(str(value))
     except ValueError:
         raise typer.BadParameter(f"{value!r} is not an integer.") from None
 
 
 def parse_number(value):
-    """A float from its text."""
+    """A float from its text; by its text also what a config file holds, where true is no number."""
     try:
-        return float(value)
+        return float(str(value))
     except ValueError:
         raise typer.BadParameter(f"{value!r} is not a number.") from None
 

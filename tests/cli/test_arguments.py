@@ -44,6 +44,14 @@ def test_numbers():
         parse_number("much")
 
 
+def test_a_config_file_holds_no_other_kind_of_number():
+    for value in (5.5, True):
+        with pytest.raises(typer.BadParameter, match=f"^{value!r} is not an integer\\.$"):
+            parse_integer(value)
+    with pytest.raises(typer.BadParameter, match=r"^True is not a number\.$"):
+        parse_number(True)
+
+
 def test_class_weights():
     assert parse_class_weight("balanced") == "balanced" and parse_class_weight(None) is None
     assert parse_class_weight("0=1,-1=2.5,+3=2,no=4,a=b=5") == {0: 1.0, -1: 2.5, 3: 2.0, "no": 4.0, "a=b": 5.0}
