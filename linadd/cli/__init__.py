@@ -1,5 +1,6 @@
 """The command line: one verb a file; here the list of verbs, and `main`."""
 
+import errno
 import sys
 
 import typer
@@ -11,7 +12,7 @@ from linadd.cli.export import export
 from linadd.cli.inspect import inspect
 from linadd.cli.predict import predict
 from linadd.cli.search import search
-from linadd.cli.terminal import DONE, INTERRUPTED, USAGE, Terminal
+from linadd.cli.terminal import DONE, FAILED, INTERRUPTED, USAGE, Terminal
 from linadd.cli.train import train
 
 __all__ = ["VERBS", "main"]
@@ -71,6 +72,7 @@ def main(arguments=None):
         Exit status: 0 done, 1 data or run failed, 2 usage, 3 stopped before tolerance, 130 interrupted.
     """
     arguments = sys.argv[1:] if arguments is None else list(arguments)
+    escape_unknown_letters()
     try:
         status = build().main(arguments or ["--help"], prog_name="linadd", standalone_mode=False)
         return status if arguments else USAGE
@@ -80,8 +82,20 @@ def main(arguments=None):
         text = f"{error.format_message().rstrip('.')}. See `{asked} --help`."
         Terminal(is_json="--json" in arguments).print_error("UsageError", f"{text}{hint(arguments)}")
         return USAGE
-    except (KeyboardInterrupt, typer.Abort):
+    except OSError as error:  # the verbs catch their own: this is a help text that nobody can read
+        if error.errno != errno.EPIPE:
+            Terminal().print_error("OSError", f"standard output: {error.strerror}.")
+        return FAILED
+    except (KeyboardInterrupt, typer.Abort):  # while the modules of a verb were loaded
+        Terminal(is_json="--json" in arguments).print_error("Interrupted", "interrupted.")
         return INTERRUPTED
+
+
+def escape_unknown_letters():
+    """Have the streams write \\xf6 for a letter that their encoding lacks, rather than fail."""
+    for stream in (sys.stdout, sys.stderr):
+        if getattr(stream, "errors", None) == "strict":
+            stream.reconfigure(errors="backslashreplace")
 
 
 def hint(arguments):

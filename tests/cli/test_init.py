@@ -96,6 +96,30 @@ def test_a_full_disk_under_stdout_is_one_line(model):
     assert (run.returncode, run.stderr) == (1, "error: standard output: No space left on device.\n")
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="/dev/full is not there")
+def test_a_full_disk_under_a_help_text_is_one_line():
+    with open("/dev/full", "w") as full:
+        run = subprocess.run([*COMMAND, "train", "--help"], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert (run.returncode, run.stderr) == (1, "error: standard output: No space left on device.\n")
+
+
+def test_letters_that_the_terminal_lacks_are_escaped(three_classes):
+    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+    run = subprocess.run([*COMMAND, "inspect", three_classes], capture_output=True, text=True, env=environment)
+    assert (run.returncode, run.stderr) == (0, "")
+    assert "3: high, low, mid \\u2014 \\xe9" in run.stdout
+
+
+def test_ctrl_c_while_a_verb_is_loaded_is_an_error_object(linadd, monkeypatch):
+    def interrupt():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("linadd.cli.build", interrupt)
+    run = linadd("train", "--json")
+    error = {"type": "Interrupted", "message": "interrupted.", "file": None, "row": None, "column": None}
+    assert (run.status, run.err, run.record) == (130, "error: interrupted.\n", {"error": error})
+
+
 @pytest.fixture(scope="module")
 def endless(tmp_path_factory):
     """A command that trains for hours, out of core, and says so a line an epoch."""
