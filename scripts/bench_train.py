@@ -35,12 +35,13 @@ PROBLEMS = {  # name -> (options, certified gap)
 COSTS = [1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3]
 SOLVERS = {1: 0.1, 2: 0.01, 3: 0.1}  # -s -> -e
 MEMORY_SCRIPT = """
-import resource, sys, numpy as np
+import sys
 sys.path.insert(0, "scripts")
+from linadd.cli.terminal import peak_memory_bytes
 from bench_train import load, fit
 X, y = load(sys.argv[1], "train", int(sys.argv[2]))
 fit(X, y, {"loss": "squared_hinge"}, 1e-2)
-print(X.nbytes, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+print(X.nbytes, peak_memory_bytes())
 """
 
 
