@@ -1,11 +1,15 @@
 """What the sparse kernel classifiers share: input checks, scaling, labels, memory refusal, model files.
 
 An estimator derives from `KernelClassifier`, calls `_start_fit` first in `fit` and `_scaled` first in everything that
-takes rows, and lists its fitted state in `_tensors` and `_header` and takes it back in `_restore`.
+takes rows, and lists its fitted state in `_tensors` and `_header` and takes it back in `_restore`. The command line
+reads what it shares with the additive model: `classes`, `n_features`, `feature_names`, `ranges`, `clamps`, `n_outputs`,
+`scores`, `ranking`, `digest`.
 """
 
 import warnings
 from dataclasses import dataclass
+from importlib.metadata import version
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import softmax
@@ -13,8 +17,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from linadd._jit import cpu_features
 from linadd.errors import ConfigError, DataError
-from linadd.model_file import check_tensors, save_model, take_tensor, verify_check_scores
+from linadd.model_file import check_tensors, model_digest, save_model, take_tensor, verify_check_scores
 from linadd.sparse_kernel.kernel_base import Kernel
 from linadd.sparse_kernel.kernels import kernel_from_description
 
@@ -120,8 +125,9 @@ def refuse_non_finite(X, source):
 class KernelClassifier(ClassifierMixin, BaseEstimator):
     """Base of the kernel classifiers (scikit-learn conventions; two classes: +1 is `classes_[1]`).
 
-    A subclass defines `model_class` (its key in model files), `fit`, `predict_proba`, and for its file `_tensors()`
-    (name -> array), `_header()` (JSON-able facts) and `_restore(tensors, header)`.
+    A subclass defines `key` (in model files and on the command line), `fit`, `predict_proba`, `_figures()` (objective
+    or None, number of basis vectors), and for its file `_tensors()` (name -> array), `_header()` (JSON-able facts) and
+    `_restore(tensors, header)`; without a `decision_function` also `scores` and `n_outputs`.
 
     Attributes
     ----------
@@ -130,13 +136,83 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
     scaling_ : Scaling
     ranges_ : float64 array (n_features, 2)
         Least and greatest training value of every feature, before scaling.
+    training_ : dict
+        JSON values that whoever called `fit` adds to `summary` (rows, seconds); kept in model files.
     """
+
+    reads_sources = False  # whether `fit` takes a Source, and rows need not fit in memory
+    training_: ClassVar[dict] = {}
+
+    @property
+    def classes(self):
+        """`classes_`."""
+        return self.classes_
+
+    @property
+    def n_features(self):
+        """`n_features_in_`."""
+        return self.n_features_in_
+
+    @property
+    def feature_names(self):
+        """Names of the features, a list, or None."""
+        return list(self.feature_names_in_) if hasattr(self, "feature_names_in_") else None
+
+    @property
+    def ranges(self):
+        """`ranges_`."""
+        return self.ranges_
+
+    @property
+    def clamps(self):
+        """Whether a value outside the training range counts as its nearer end."""
+        return self.scaling_.clip
+
+    @property
+    def n_outputs(self):
+        """Columns of `scores`."""
+        return 1 if len(self.classes_) == 2 else len(self.classes_)
+
+    def scores(self, X):
+        """What the probabilities are made of, float64 (n_rows, n_outputs): `decision_function` with its columns.
+
+        Parameters
+        ----------
+        X : array-like (n_rows, n_features)
+        """
+        return self.decision_function(X).reshape(-1, self.n_outputs)
+
+    def ranking(self, X):
+        """Scores that rank as the probabilities do, and their logarithms.
+
+        Parameters
+        ----------
+        X : array-like (n_rows, n_features)
+
+        Returns
+        -------
+        scores : float64 array (n_rows, 1) or (n_rows, n_classes)
+            Log odds of `classes_[1]`, infinite where a probability is 0; the probabilities of more than two classes.
+        log_proba : float64 array (n_rows, n_classes)
+        """
+        proba = self.predict_proba(X)
+        with np.errstate(divide="ignore"):
+            log_proba = np.log(proba)
+        return (log_proba[:, 1:] - log_proba[:, :1] if len(self.classes_) == 2 else proba), log_proba
+
+    @property
+    def summary(self):
+        """`objective` (what was minimised, or None), `n_basis` (vectors of all outputs), and `training_`."""
+        objective, n_basis = self._figures()
+        is_known = objective is not None and np.isfinite(objective)
+        return {"objective": float(objective) if is_known else None, "n_basis": int(n_basis), **self.training_}
 
     def _start_fit(self, X, y, scale, clip=False):
         """Check rows and labels, set the shared attributes; return scaled rows (n, D) and class indices (n,), int64.
 
         Raises DataError on NaN or inf, one class only; ValueError of scikit-learn on wrong shapes or types.
         """
+        self.training_ = {}
         X, y = validate_data(self, X, y, dtype=np.float64, order="C", ensure_all_finite=False)
         check_classification_targets(y)
         refuse_non_finite(X, "X")
@@ -180,14 +256,23 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         DataError
             The file cannot be written.
         """
+        save_model(path, *self.to_state())
+
+    @property
+    def digest(self):
+        """32 hexadecimal digits: equal for two models with the same bits."""
+        return model_digest(*self.to_state())
+
+    def to_state(self):
+        """Content of the model file: tensors (name -> array) and header (JSON values)."""
         check_is_fitted(self, "scaling_")
+        checks = check_tensors(self.ranges_, self._proba_unnamed)  # first: they may compute what `_tensors` keeps
         tensors = {"scaling_offset": self.scaling_.offset, "scaling_factor": self.scaling_.factor,
-                   "ranges": self.ranges_, **self._tensors(), **check_tensors(self.ranges_, self._proba_unnamed)}
+                   "ranges": self.ranges_, **self._tensors(), **checks}
         options = {name: stored_option(value) for name, value in self.get_params(deep=False).items()}
-        names = getattr(self, "feature_names_in_", None)
-        save_model(path, tensors, {"class": self.model_class, "classes": self.classes_.tolist(),
-                                   "clip": self.scaling_.clip, "feature_names": None if names is None else list(names),
-                                   "options": options, **self._header()})
+        return tensors, {"class": self.key, "classes": self.classes_.tolist(), "clip": self.scaling_.clip,
+                         "feature_names": self.feature_names, "options": options, "linadd_version": version("linadd"),
+                         "cpu_features": cpu_features(), "summary": self.summary, **self._header()}
 
     @classmethod
     def from_state(cls, tensors, header):
@@ -215,6 +300,7 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
                           for part in ("offset", "factor"))
         model.scaling_ = Scaling(offset, factor, bool(header["clip"]))
         model._restore(tensors, header)
+        model.training_ = header.get("summary", {})  # older files have none
         verify_check_scores(tensors, model._proba_unnamed)
         return model
 

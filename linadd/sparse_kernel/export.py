@@ -5,40 +5,43 @@
     classes (n_classes,)         labels, sorted
     offset, factor (n_features,) a row is first scaled, x = (x - offset) * factor, then clipped to [0, 1] if `clip`
     clip                         bool
-    link                         "logistic", "softmax", "softmax-reference" (a last class of score 0), "probit" or
-                                 "positive-part"
+    link                         "logistic", "softmax", "softmax-reference" (a last class of score 0), "probit",
+                                 "positive-part" or "density"
     outputs                      one record an output (of a class; of classes[1] where there are two classes):
       kernel                     as `Kernel.description()`
       basis (d, n_features)      scaled basis rows;  k = K(x, basis)
       coef (d,), intercept       score = k . coef + intercept
       half (d, d), noise         probit only: z = score / sqrt(noise + K(x, x) - |half k|^2)
+                                 density has other records, one a class: see `rodeo_export.py`
     check_rows, check_scores, check_proba    rows with the model's scores and probabilities
 
 Probabilities are 1/(1 + exp(-score)) of classes[1]; softmax of the scores; Phi(z) of classes[1], or for more classes
-Phi(z_c) / sum_c Phi(z_c); max(0, score_c) / sum_c max(0, score_c), equal where that is 0 / 0. Decisions are the scores,
-with z in their place for probit with more than two classes.
+Phi(z_c) / sum_c Phi(z_c); max(0, score_c) / sum_c max(0, score_c), equal where that is 0 / 0; softmax of the log joint
+densities. Decisions are the scores, with z in their place for probit with more than two classes.
 """
 
 import json
+import os
 import warnings
 
 import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.special import expit, softmax
 
-from linadd.atomic import atomic_path
+from linadd.atomic import atomic_path, check_writable
 from linadd.errors import ConfigError, LinaddError
-from linadd.model_file import make_check_rows
+from linadd.model_file import make_check_rows, score_difference
 from linadd.sparse_kernel.base import Scaling, one_versus_rest_proba
 from linadd.sparse_kernel.kernels import RBF, kernel_from_description
 from linadd.sparse_kernel.lspc import posterior
 from linadd.sparse_kernel.onnx_graph import write_onnx
 from linadd.sparse_kernel.probit import log_phi, phi
+from linadd.sparse_kernel.rodeo_export import density_scores, rodeo_outputs
 
 __all__ = ["export_kernel_model", "kernel_tables", "score_tables"]
 
-# Sums are taken in another order, and the variance through an explicit inverse factor.
-TOLERANCE = 1e-9
+# Sums are taken in another order, and the variance through an explicit inverse factor; the density has neither.
+TOLERANCE, DENSITY_TOLERANCE = 1e-9, 1e-12
 
 
 def kernel_tables(model):
@@ -52,19 +55,18 @@ def kernel_tables(model):
     Raises
     ------
     ConfigError
-        On another class of model; on a logit likelihood, whose probabilities are integrals.
+        On a logit likelihood, whose probabilities are integrals.
     """
-    if model.model_class not in TABLES:
-        raise ConfigError(f"export: a {model.model_class} model has no tables. Models that have: {', '.join(TABLES)}.")
-    outputs, link = TABLES[model.model_class](model)
+    outputs, link = TABLES[model.key](model)
     rows = make_check_rows(model.ranges_)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
-        scores = model.predict_raw(rows) if link == "positive-part" else model.decision_function(rows)
+        scores = model.scores(rows)
         proba = model.predict_proba(rows)
-    return {"format": "linadd-kernel", "format_version": 1, "estimator": model.model_class, "classes": model.classes_,
+    return {"format": "linadd-kernel", "format_version": 1, "estimator": model.key, "classes": model.classes_,
             "offset": model.scaling_.offset, "factor": model.scaling_.factor, "clip": bool(model.scaling_.clip),
-            "link": link, "outputs": outputs, "check_rows": rows, "check_scores": scores, "check_proba": proba}
+            "link": link, "outputs": outputs, "check_rows": rows,
+            "check_scores": scores[:, 0] if scores.shape[1] == 1 else scores, "check_proba": proba}
 
 
 def import_vector_outputs(model):
@@ -113,7 +115,7 @@ def least_squares_outputs(model):
             for centers, coef in zip(model.centers_, model.coef_, strict=True)], "positive-part"
 
 
-TABLES = {"import-vector-machine": import_vector_outputs, "lspc": least_squares_outputs,
+TABLES = {"import-vector-machine": import_vector_outputs, "lspc": least_squares_outputs, "rodeo": rodeo_outputs,
           "sparse-gp": sparse_gp_outputs, "sparse-online-gp": online_gp_outputs}
 
 
@@ -132,6 +134,9 @@ def score_tables(tables, X):
     proba : float64 array (n_rows, n_classes)
     """
     rows = Scaling(np.asarray(tables["offset"]), np.asarray(tables["factor"]), tables["clip"])(X)
+    if tables["link"] == "density":
+        F = density_scores(tables["outputs"], rows)
+        return F, softmax(F, axis=1)
     scores, z = [], []
     for output in tables["outputs"]:
         kernel = kernel_from_description(output["kernel"])
@@ -154,36 +159,59 @@ def score_tables(tables, X):
     return F, softmax(F, axis=1)
 
 
-def export_kernel_model(model, path):
-    """Write the tables of a model as `*.npz`, `*.json` or `*.onnx`, checked against the model, whole or not at all.
+def kinds_of(model):
+    """The kinds of export that a model has, keys of WRITERS."""
+    return [kind for kind in WRITERS if kind != "onnx" or model.key != "rodeo"]
+
+
+def export_kernel_model(model, path, to=None):
+    """Write the tables of a model as npz, JSON or ONNX, checked against the model, whole or not at all.
 
     Parameters
     ----------
     model : KernelClassifier
-        Fitted, of a class in `TABLES`.
+        Fitted.
     path : path-like
-        Its suffix says which.
+        Target, whose suffix is the kind: `*.npz`, `*.json`, `*.onnx`.
+    to : str, optional
+        The kind; by default that of the suffix.
+
+    Returns
+    -------
+    dict
+        `path`, `to`, `n_check_rows`, `difference` (largest, of scores relative to the largest score or of
+        probabilities to the largest probability), `label_flips` (check rows to which the export gives another class).
 
     Raises
     ------
     ConfigError
-        Another suffix or class of model, or a kernel that ONNX cannot hold.
+        Another kind or suffix, or a kernel that ONNX cannot hold.
     LinaddError
         The export does not give the model's scores and probabilities on the check rows; nothing is written.
     """
-    suffix = "." + str(path).rpartition(".")[2].lower()
-    if suffix not in WRITERS:
-        raise ConfigError(f"{path}: exports of kernel models end in {', '.join(WRITERS)}. Give the name one of them.")
+    kinds, suffix = kinds_of(model), os.path.splitext(path)[1].lower()
+    to = suffix.removeprefix(".") if to is None else to
+    if to not in kinds:
+        raise ConfigError(f"export: {to!r} is not one of {', '.join(kinds)}, the exports of {model.key}.")
+    if suffix != f".{to}":
+        raise ConfigError(f"{path}: the export {to!r} is a *.{to} file. Give the name that suffix.")
+    check_writable(path)
     tables = kernel_tables(model)
-    write, score, tolerance = WRITERS[suffix]
+    write, score = WRITERS[to]
+    allowed = DENSITY_TOLERANCE if tables["link"] == "density" else TOLERANCE
     with atomic_path(path) as temporary:
         write(tables, temporary)
-        found = score(temporary, tables["check_rows"])
-        for got, name in zip(found, ("check_scores", "check_proba"), strict=True):
-            difference = float(np.max(np.abs(got - tables[name])) / max(np.max(np.abs(tables[name])), 1e-300))
-            if not difference <= tolerance:
+        scores, proba = score(temporary, tables["check_rows"])
+        difference = 0.0
+        for got, name in ((scores, "check_scores"), (proba, "check_proba")):
+            found = score_difference(got, tables[name])
+            if not found <= allowed:
                 raise LinaddError(f"{path}: not written: {name} of the export differ from the model's by "
-                                  f"{difference:.1e} (allowed {tolerance:.0e}). Report this model.")
+                                  f"{found:.1e} (allowed {allowed:.0e}). Report this model.")
+            difference = max(difference, found)
+    flips = np.count_nonzero(np.argmax(proba, axis=1) != np.argmax(tables["check_proba"], axis=1))
+    return {"path": str(path), "to": to, "n_check_rows": len(proba), "difference": difference,
+            "label_flips": int(flips)}
 
 
 def write_json(tables, path):
@@ -236,7 +264,7 @@ def score_onnx(path, X):
 
 
 WRITERS = {
-    ".npz": (write_npz, lambda path, X: score_tables(read_npz(path), X), TOLERANCE),
-    ".json": (write_json, lambda path, X: score_tables(read_json(path), X), TOLERANCE),
-    ".onnx": (write_onnx, score_onnx, TOLERANCE),
+    "npz": (write_npz, lambda path, X: score_tables(read_npz(path), X)),
+    "json": (write_json, lambda path, X: score_tables(read_json(path), X)),
+    "onnx": (write_onnx, score_onnx),
 }

@@ -90,7 +90,7 @@ class ImportVectorMachine(KernelClassifier):
     "I2VM: incremental import vector machines", Image and Vision Computing 2012 (deletion).
     """
 
-    model_class = "import-vector-machine"
+    key = "import-vector-machine"
 
     def __init__(self, kernel="rbf", reg_lambda=0.1, reg_path=None, algorithm="revised", refit="newton", tol=1e-3,
                  delta_k=1, max_import_vectors=None, n_candidates=None, n_additions=1, scale="standard",
@@ -249,6 +249,9 @@ class ImportVectorMachine(KernelClassifier):
         if len(self.classes_) == 2:
             return np.hstack([expit(-F), expit(F)])
         return softmax(self._all_outputs(F), axis=1)
+
+    def _figures(self):
+        return (self.objective_history_ or [None])[-1], len(self.import_vectors_)
 
     def _tensors(self):
         return {"import_vectors": self.import_vectors_, "import_indices": self.import_indices_, "coef": self.coef_,

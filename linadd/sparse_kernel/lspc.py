@@ -4,6 +4,7 @@ p(c|x) is proportional to max(0, theta_c' phi_c(x)); `least_squares` states the 
 rows enter, so training rows may stream from a file of any length while the centres fit in memory.
 """
 
+import logging
 import os
 import warnings
 from numbers import Real
@@ -30,6 +31,8 @@ from linadd.sparse_kernel.least_squares import (
 )
 
 __all__ = ["LeastSquaresProbabilisticClassifier"]
+
+logger = logging.getLogger(__name__)
 
 # Multiples of the median pairwise distance, and ridges; the lower ends are often chosen on real data.
 SIGMA_FACTORS = (0.02, 0.05, 0.1, 0.2, 0.3, 0.6, 1.0, 1.5, 2.0, 3.0)
@@ -81,7 +84,8 @@ class LeastSquaresProbabilisticClassifier(KernelClassifier):
         rows, NaN where Ctrl-C came first; empty without cross-validation.
     """
 
-    model_class = "lspc"
+    key = "lspc"
+    reads_sources = True
 
     def __init__(self, sigma="cv", reg_lambda="cv", centers="class", max_centers=None, sigmas=None, lambdas=None, cv=5,
                  scoring="error", scale="standard", memory_limit=1e9, random_state=None):
@@ -170,7 +174,11 @@ class LeastSquaresProbabilisticClassifier(KernelClassifier):
             raise ConfigError(f"{source.origin}: it has sample weights, and this classifier takes none. "
                               "Leave out `weights`.")
         census = take_census(source, sample_rows=0)
+        self.training_ = {}
         self.classes_, self.n_features_in_ = census.classes, census.n_features
+        vars(self).pop("feature_names_in_", None)
+        if source.feature_names is not None:
+            self.feature_names_in_ = np.array(source.feature_names, dtype=object)
         self.scaling_ = fit_scaling(self._two_rows(census), self.scale)
         self.ranges_ = np.stack([census.minimum, census.maximum], axis=1)
         self._check_memory(census.class_counts)
@@ -223,6 +231,8 @@ class LeastSquaresProbabilisticClassifier(KernelClassifier):
             for start in range(0, len(sigmas), at_once):
                 these = slice(start, start + at_once)
                 score[these] = self._held_out_scores(blocks, bases, sigmas[these], lambdas)
+                logger.info("widths %d of %d, least held-out %s %.6g", min(start + at_once, len(sigmas)), len(sigmas),
+                            self.scoring, np.nanmin(score))
         except KeyboardInterrupt:
             if np.isnan(score).all():
                 raise
@@ -303,6 +313,20 @@ class LeastSquaresProbabilisticClassifier(KernelClassifier):
         """
         return posterior(self.predict_raw(X))
 
+    @property
+    def n_outputs(self):
+        """Columns of `scores`: one a class, two for two classes."""
+        return len(self.classes_)
+
+    def scores(self, X):
+        """`predict_raw`."""
+        return self.predict_raw(X)
+
+    def _figures(self):
+        score = self.cv_results_.get("score")
+        centers = self.centers_[:1] if self.centers == "all" else self.centers_
+        return None if score is None else np.nanmin(score), sum(map(len, centers))
+
     def _tensors(self):
         n_bases = 1 if self.centers == "all" else len(self.classes_)
         return {"centers": np.concatenate(self.centers_[:n_bases]), "coef": np.concatenate(self.coef_)}
@@ -317,7 +341,7 @@ class LeastSquaresProbabilisticClassifier(KernelClassifier):
         centers = take_tensor(tensors, "centers", np.float64, (sizes[0] if shared else sum(sizes), self.n_features_in_))
         self.coef_ = np.split(take_tensor(tensors, "coef", np.float64, (sum(sizes),)), ends)
         self.centers_ = [centers] * len(sizes) if shared else np.split(centers, ends)
-        self.sigma_, self.reg_lambda_ = header["sigma"], header["reg_lambda"]
+        self.sigma_, self.reg_lambda_, self.cv_results_ = header["sigma"], header["reg_lambda"], {}
 
 
 def fold_coefficients(equations, s, k, lambdas):

@@ -4,6 +4,8 @@ Rows are scaled and labels are -1 and +1 (any real target for the gaussian likel
 in `sparse_online_gp`.
 """
 
+import logging
+
 import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
 from scipy.optimize import minimize
@@ -15,6 +17,8 @@ from linadd.sparse_kernel.online_gp_refine import gaussian_of_sites, log_evidenc
 from linadd.sparse_kernel.online_gp_steps import Posterior, Sites, Swaps, catch_up_sites, process_rows
 
 __all__ = ["OnlineGP", "check_basis_memory", "train_model"]
+
+logger = logging.getLogger(__name__)
 
 BLOCK_ROWS = 256
 SWAPS_KEPT = 64
@@ -159,6 +163,7 @@ class OnlineGP:
                 self.sweep(X, y, order, is_frozen=n_sweeps > freeze_after)
                 self.resync()
                 change = site_change(*old, self.sites.precision, self.sites.precision * self.sites.mean)
+                logger.info("sweep %d, basis vectors %d, largest change of a site %.3g", n_sweeps, self.size, change)
         except KeyboardInterrupt:
             self.resync()
             return n_sweeps, np.inf, True

@@ -55,7 +55,7 @@ def plot_boundary(model, X, y, path):
 
 def vectors_of(model):
     """Import vectors, or basis vectors of all classes, in the units of the data."""
-    if model.model_class == "import-vector-machine":
+    if model.key == "import-vector-machine":
         return model.import_vectors_
     return np.vstack(model.basis_vectors_) if len(model.models_) > 1 else model.basis_vectors_
 
@@ -74,7 +74,7 @@ def criterion_path(model, X, y):
     -------
     list of float64 arrays
     """
-    if model.model_class == "import-vector-machine":
+    if model.key == "import-vector-machine":
         return [np.array(model.objective_history_)]
     rows = model.scaling_(np.asarray(X, dtype=np.float64))
     labels = model.classes_[1:] if len(model.models_) == 1 else model.classes_
@@ -107,7 +107,7 @@ def plot_criterion(model, X, y, path):
     ConfigError
         matplotlib is not installed.
     """
-    is_ivm = model.model_class == "import-vector-machine"
+    is_ivm = model.key == "import-vector-machine"
     with new_figure(path, (4.8, 3.4)) as figure:
         axis = figure.subplots()
         paths = criterion_path(model, X, y)

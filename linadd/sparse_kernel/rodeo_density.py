@@ -5,6 +5,7 @@ search of `rodeo_bandwidths` finds for this x and this class. A variable whose b
 the class.
 """
 
+import logging
 import warnings
 from numbers import Real
 
@@ -18,6 +19,8 @@ from linadd.sparse_kernel.base import KernelClassifier, check_choice
 from linadd.sparse_kernel.rodeo_bandwidths import local_bandwidths
 
 __all__ = ["RodeoDensityClassifier", "relevance_scores"]
+
+logger = logging.getLogger(__name__)
 
 C0_GRID = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5)
 CV_ROWS, CV_FOLDS = 300, 3
@@ -87,7 +90,7 @@ class RodeoDensityClassifier(KernelClassifier):
     selected_ : list of n_classes int arrays, the variables (from 0) with z_scores_ < z_cutpoint
     """
 
-    model_class = "rodeo"
+    key = "rodeo"
 
     def __init__(self, beta=0.9, c0=1.0, threshold_constant="log", min_bandwidth=1e-3, scale="minmax",
                  class_prior="uniform", z_cutpoint=0.0, restrict_to_selected=False, leave_one_out=True,
@@ -178,6 +181,7 @@ class RodeoDensityClassifier(KernelClassifier):
                     warnings.simplefilter("ignore", UserWarning)  # a class with fewer rows than folds
                     folds = list(StratifiedKFold(n_folds, shuffle=True, random_state=seed).split(X, y_index))
                 right = sum(self._count_right(X, y_index, fold, c0) for fold in folds)
+                logger.info("c0 %g, %d of %d held-out rows right", c0, right, len(X))
                 if right > best_right:
                     best, best_right = c0, right
         except KeyboardInterrupt:
@@ -243,12 +247,16 @@ class RodeoDensityClassifier(KernelClassifier):
         """
         X = self._scaled(X)
         out = np.empty((len(X), len(self.classes_)))
-        columns = [slice(None)] * len(self.classes_)
-        if self.restrict_to_selected:
-            columns = [chosen if len(chosen) else slice(None) for chosen in self.selected_]
-        for c, block, _, log_density in self._search_classes(X, columns):
+        for c, block, _, log_density in self._search_classes(X, self.columns_in_use()):
             out[block, c] = log_density
         return out
+
+    def columns_in_use(self):
+        """For every class the indices, from 0, of the features that its density is over."""
+        all_columns = np.arange(self.n_features_in_)
+        if not self.restrict_to_selected:
+            return [all_columns] * len(self.classes_)
+        return [chosen if len(chosen) else all_columns for chosen in self.selected_]
 
     def predict_proba(self, X):
         """Posterior probabilities of the classes.
@@ -262,9 +270,28 @@ class RodeoDensityClassifier(KernelClassifier):
         float64 array (n_rows, n_classes)
             Rows sum to 1; the priors where a row is too far from every class for float64.
         """
-        log_joint = self.predict_log_density(X)
-        log_joint[np.isneginf(log_joint).all(axis=1)] = 0.0
-        return softmax(log_joint + np.log(self.class_prior_), axis=1)
+        return softmax(self.scores(X), axis=1)
+
+    @property
+    def n_outputs(self):
+        """Columns of `scores`: one a class, two for two classes."""
+        return len(self.classes_)
+
+    def scores(self, X):
+        """Log density plus log prior of every class, up to a constant of the row: `predict_proba` is their softmax.
+
+        Parameters
+        ----------
+        X : array-like (n_rows, n_features)
+
+        Returns
+        -------
+        float64 array (n_rows, n_classes)
+            The log priors where a row is too far from every class for float64.
+        """
+        log_density = self.predict_log_density(X)
+        log_density[np.isneginf(log_density).all(axis=1)] = 0.0
+        return log_density + np.log(self.class_prior_)
 
     def training_bandwidths(self, class_index):
         """Bandwidths at the training rows of a class, for that class; a row has no vote if `leave_one_out`.
@@ -299,6 +326,9 @@ class RodeoDensityClassifier(KernelClassifier):
     def selected_(self):
         """For each class the indices, from 0, of the variables whose score is below `z_cutpoint`."""
         return [np.flatnonzero(scores < self.z_cutpoint) for scores in self.z_scores_]
+
+    def _figures(self):
+        return None, sum(map(len, self.X_by_class_))
 
     def _tensors(self):
         tensors = {"points": np.concatenate(self.X_by_class_), "class_prior": self.class_prior_}

@@ -80,7 +80,7 @@ class SparseGPClassifier(KernelClassifier):
     Sundararajan and Shevade, "An additive model view to sparse Gaussian process classifier design", arXiv 1206.6030.
     """
 
-    model_class = "sparse-gp"
+    key = "sparse-gp"
 
     def __init__(self, kernel="rbf", n_basis=80, selection="adaptive", n_candidates=None,
                  sampling_weights="one_minus_phi", site_update="moment", optimize_hyperparameters=True, objective="nlp",
@@ -215,6 +215,9 @@ class SparseGPClassifier(KernelClassifier):
     def _margins(self, mean, variance):
         """z of every row (and class) under label +1."""
         return standardised_margin(1.0, mean, variance, np.array(self.bias_), self.probit_slope)
+
+    def _figures(self):
+        return sum(model.nlp for model in self.models_), sum(len(model.basis) for model in self.models_)
 
     def _tensors(self):
         vectors = self.basis_vectors_ if len(self.models_) > 1 else [self.basis_vectors_]

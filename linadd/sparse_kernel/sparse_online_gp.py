@@ -88,7 +88,7 @@ class SparseOnlineGPClassifier(KernelClassifier):
     Csato, "Gaussian processes: iterative sparse approximations", PhD thesis, Aston University 2002.
     """
 
-    model_class = "sparse-online-gp"
+    key = "sparse-online-gp"
 
     def __init__(self, kernel="rbf", max_basis=50, novelty_tol=1e-4, max_sweeps=30, freeze_after=2, tol=1e-6,
                  removal_score="mean", likelihood="probit", bias=0.0, probit_slope=1.0, optimize_hyperparameters=False,
@@ -192,7 +192,7 @@ class SparseOnlineGPClassifier(KernelClassifier):
         DataWarning
             The first call sets the scaling from its rows alone.
         """
-        is_first = not hasattr(self, "models_")
+        is_first, self.training_ = not hasattr(self, "models_"), {}
         X, y = validate_data(self, X, y, dtype=np.float64, order="C", ensure_all_finite=False, reset=is_first)
         refuse_non_finite(X, "X")
         if is_first:
@@ -309,6 +309,10 @@ class SparseOnlineGPClassifier(KernelClassifier):
             return one_versus_rest_proba(log_positive_probability(*arguments))
         positive = np.exp(log_positive_probability(*arguments))
         return np.column_stack([1.0 - positive, positive])
+
+    def _figures(self):
+        evidence = self.log_evidence_ if len(self.models_) > 1 else [self.log_evidence_]
+        return None if None in evidence else -sum(evidence), sum(model.size for model in self.models_)
 
     def _tensors(self):
         tensors = {}

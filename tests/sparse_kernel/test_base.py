@@ -27,7 +27,10 @@ Y = np.where(X[:, 0] > 3, "yes", "no")
 class Nearest(KernelClassifier):
     """The smallest classifier that the base allows: the class of the nearer mean."""
 
-    model_class = "nearest"
+    key = "nearest"
+
+    def _figures(self):
+        return None, len(self._tensors())
 
     def __init__(self, scale="standard", kernel=None, random_state=None):
         self.scale, self.kernel, self.random_state = scale, kernel, random_state

@@ -73,9 +73,8 @@ def test_tail_polynomial():
 
 def test_a_wrong_export_is_not_written(tmp_path, monkeypatch):
     path = tmp_path / "model.json"
-    write, score, tolerance = export.WRITERS[".json"]
-    monkeypatch.setitem(export.WRITERS, ".json",
-                        (write, lambda path, X: [1.5 * part for part in score(path, X)], tolerance))
+    write, score = export.WRITERS["json"]
+    monkeypatch.setitem(export.WRITERS, "json", (write, lambda path, X: [1.5 * part for part in score(path, X)]))
     with pytest.raises(LinaddError) as error:
         export_kernel_model(fitted("ivm"), path)
     assert str(error.value) == (f"{path}: not written: check_scores of the export differ from the model's by 5.0e-01 "
@@ -86,12 +85,14 @@ def test_a_wrong_export_is_not_written(tmp_path, monkeypatch):
 def test_messages(tmp_path):
     with pytest.raises(ConfigError) as error:
         export_kernel_model(fitted("ivm"), "model.pickle")
-    assert str(error.value) == ("model.pickle: exports of kernel models end in .npz, .json, .onnx. "
-                                "Give the name one of them.")
+    assert str(error.value) == ("export: 'pickle' is not one of npz, json, onnx, the exports of "
+                                "import-vector-machine.")
     with pytest.raises(ConfigError) as error:
-        kernel_tables(RodeoDensityClassifier())
-    assert str(error.value) == ("export: a rodeo model has no tables. Models that have: import-vector-machine, lspc, "
-                                "sparse-gp, sparse-online-gp.")
+        export_kernel_model(fitted("ivm"), "model.npz", "json")
+    assert str(error.value) == "model.npz: the export 'json' is a *.json file. Give the name that suffix."
+    with pytest.raises(ConfigError) as error:
+        export_kernel_model(RodeoDensityClassifier(), "model.onnx")
+    assert str(error.value) == "export: 'onnx' is not one of npz, json, the exports of rodeo."
     with pytest.raises(ConfigError) as error:
         kernel_tables(SparseOnlineGPClassifier(likelihood="logit"))
     assert str(error.value) == ("export: likelihood='logit' has no tables, its probabilities are integrals. Train with "

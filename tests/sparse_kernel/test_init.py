@@ -14,7 +14,7 @@ from linadd.sparse_kernel import ESTIMATORS, estimator_class
 @pytest.mark.parametrize("name", sorted(ESTIMATORS))
 def test_names_lead_to_classes_and_model_files_to_the_same(name):
     cls = estimator_class(name)
-    assert cls.model_class == name
+    assert cls.key == name
     assert getattr(linadd.sparse_kernel, cls.__name__) is cls
     assert MODELS[name] == ESTIMATORS[name]
 

@@ -17,7 +17,7 @@ GP = {"n_basis": 6, "max_outer_iter": 2, "random_state": 0}
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("model", [ImportVectorMachine(), SparseGPClassifier(**GP)], ids=lambda m: m.model_class)
+@pytest.mark.parametrize("model", [ImportVectorMachine(), SparseGPClassifier(**GP)], ids=lambda m: m.key)
 def test_pictures(model, n_classes, tmp_path):
     model.fit(X, Y[n_classes])
     plot_boundary(model, X, Y[n_classes], tmp_path / "boundary.png")
