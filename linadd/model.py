@@ -49,6 +49,7 @@ class AdditiveModel:
     """
 
     key: ClassVar[str] = "additive"
+    clamps: ClassVar[bool] = True  # values outside the training range count as its nearer end
 
     encoder: Encoder
     coef: np.ndarray
@@ -71,6 +72,27 @@ class AdditiveModel:
     def n_outputs(self):
         """Columns of the decision."""
         return self.coef.shape[2]
+
+    @property
+    def ranges(self):
+        """Lowest and highest training value of each feature, float64 (n_features, 2); infinite where not clamped."""
+        return self.encoder.ranges
+
+    def scores(self, X):
+        """`decision_function`, by the name that all model classes have."""
+        return self.decision_function(X)
+
+    def ranking(self, X):
+        """Scores whose order is that of the predictions, and log probabilities or None; X as in decision_function.
+
+        Returns
+        -------
+        decisions : float64 array, shape (n_rows, n_outputs)
+        log_proba : float64 array, shape (n_rows, n_classes), or None
+            None for a loss without probabilities.
+        """
+        decisions = self.decision_function(X)
+        return decisions, log_probabilities(decisions) if LOSSES[self.loss].has_probabilities else None
 
     def decision_function(self, X, origin="array", row_number=lambda i: i + 1):
         """Scores of rows, in float64 whatever the dtype of X; values outside the training range are clamped.

@@ -39,12 +39,12 @@ def evaluate(
     every score: it is left out where the scores do not fit --memory-limit.
     """
     from linadd.cli.progress import row_bar  # these load numba
-    from linadd.cli.scoring import RangeGuard, load_additive, open_for_model, scored_pieces
-    from linadd.losses import LOSSES
-    from linadd.metrics import Metrics, log_probabilities
+    from linadd.cli.scoring import RangeGuard, open_for_model, scored_pieces
+    from linadd.metrics import Metrics
+    from linadd.models import load_model
 
     started = time.monotonic()
-    trained = load_additive(model)
+    trained = load_model(model)
     source = open_for_model(
         file, trained, model, where=where, x=x, y_name=y, weights=weights, index_base=index_base
     )  # fmt: skip
@@ -54,12 +54,11 @@ def evaluate(
         needed = format_bytes(auc_bytes(source, trained))
         terminal.say(f"no AUC: the scores of all rows take {needed}. Raise --memory-limit to have it.")
     metrics, guard = Metrics(len(trained.classes), has_auc), RangeGuard(trained)
-    has_probabilities = LOSSES[trained.loss].has_probabilities
     with row_bar(terminal, "rows") as progress:
-        for chunk, rows, decisions in scored_pieces(source, trained, guard):
+        for chunk, rows, (scores, log_proba) in scored_pieces(source, trained, guard, trained.ranking):
             index = indices_of(chunk, rows, trained.classes)
             weight = None if chunk.weight is None else chunk.weight[rows]
-            metrics.update(index, decisions, log_probabilities(decisions) if has_probabilities else None, weight)
+            metrics.update(index, scores, log_proba, weight)
             progress(chunk.first_row + rows.stop, source.n_rows)
     record = describe(metrics, trained, guard) | {
         "model": model,

@@ -15,18 +15,18 @@ def export(
     terminal,
     model: ModelFile,
     out: Annotated[str, typer.Argument(metavar="OUT", help="File to write; its suffix is that of the kind.")],
-    to: Annotated[str, typer.Option("--to", metavar="npz|json", help="Kind of export.")],
+    to: Annotated[str, typer.Option("--to", metavar="npz|json|onnx", help="Kind of export.")],
 ):
-    """Write a model as plain arrays or JSON.
+    """Write a model as plain arrays or JSON, or as ONNX where its class has that.
 
     The file is scored and compared with the model before it is kept.
     """
-    from linadd.cli.scoring import load_additive  # these load numba
-    from linadd.export import export_model
+    from linadd.export import exporter_of  # these load numba
+    from linadd.models import load_model
 
-    trained = load_additive(model)
+    trained = load_model(model)
     refuse_same_file(out, model)
-    record = export_model(trained, out, to)
+    record = exporter_of(trained)(trained, out, to)
     check = f"{record['n_check_rows']} check rows differ by at most {record['difference']:.1e} of the largest score"
     text = f"{out}: {to} export of {model}, {check}"
     return Result(record | {"model": model}, text)

@@ -17,8 +17,7 @@ def inspect(terminal, model: ModelFile):
 
     Options, fingerprint of the data, history, certificate, ranges and spans of the curves, sizes.
     """
-    from linadd.model import AdditiveModel  # these load numba
-    from linadd.model_file import load_model_file, model_digest
+    from linadd.model_file import load_model_file, model_digest  # these load numba
     from linadd.models import load_model
 
     tensors, header = load_model_file(model)
@@ -30,15 +29,55 @@ def inspect(terminal, model: ModelFile):
         **header,
     }
     loaded = load_model(model)
-    if not isinstance(loaded, AdditiveModel):
-        return Result(record, "\n".join(f"{name} {value}" for name, value in record.items() if name != "tensors"))
-    record |= {
-        "n_features": loaded.n_features,
-        "n_basis": loaded.encoder.n_basis,
-        "n_outputs": loaded.n_outputs,
-        "features": features_of(loaded),
-    }
+    record |= {"n_features": loaded.n_features, "n_outputs": loaded.n_outputs}
+    view = VIEWS.get(header["class"], show_kernel_classifier)
+    return view(loaded, record)
+
+
+def show_additive(loaded, record):
+    """The Result of an additive model: what is in its file, and its curves."""
+    record |= {"n_basis": loaded.encoder.n_basis, "features": features_of(loaded)}
     return Result(record, as_text(record))
+
+
+def show_kernel_classifier(loaded, record):
+    """The Result of a kernel classifier: what is in its file, and the ranges of the features."""
+    names = loaded.feature_names or range(1, loaded.n_features + 1)
+    ranges = zip(names, loaded.ranges.tolist(), strict=True)
+    record |= {
+        "summary": loaded.summary,
+        "n_basis": loaded.summary["n_basis"],
+        "features": [{"feature": name, "lower": lower, "upper": upper} for name, (lower, upper) in ranges],
+    }
+    summary = record["summary"]
+    result = [] if summary["objective"] is None else [f"objective {summary['objective']:.8g}"]
+    result += [f"{record['n_basis']:,} basis vectors"]
+    result += [] if summary.get("converged", True) else ["stopped before it converged"]
+    lines = [
+        *head_lines(record),
+        f"estimator  {record['class']}",
+        f"features   {record['n_features']:,}, {record['n_outputs']} outputs",
+        f"parameters {', '.join(f'{name} {value}' for name, value in record['options'].items())}",
+        f"result     {', '.join(result)}",
+    ]
+    if "fingerprint" in summary:
+        data = summary["fingerprint"]
+        lines.append(f"data       {summary['n_rows']:,} rows of {data.get('path', 'arrays')}, digest {data['digest']}")
+    return Result(record, "\n".join(lines))
+
+
+VIEWS = {"additive": show_additive}  # by class in the model file; the others are kernel classifiers
+
+
+def head_lines(record):
+    """What a text begins with: file and classes."""
+    classes = record["classes"]
+    listed = ", ".join(map(str, classes[:10])) + (f" and {len(classes) - 10} more" if len(classes) > 10 else "")
+    version = record.get("linadd_version", "of an older version")
+    return [
+        f"{record['model']}: {format_bytes(record['bytes'])}, linadd {version}, digest {record['digest']}",
+        f"classes    {len(classes)}: {listed}",
+    ]
 
 
 def features_of(model):
@@ -58,17 +97,13 @@ def features_of(model):
 def as_text(record):
     """The record for people: the widest curves and the last epochs only."""
     summary, options, encoder = record["summary"], record["options"], record["encoder"]
-    classes = record["classes"]
-    listed = ", ".join(map(str, classes[:10])) + (f" and {len(classes) - 10} more" if len(classes) > 10 else "")
     settings = ", ".join(f"{name} {value}" for name, value in encoder["options"].items())
     data = record["fingerprint"]
     result = ["no certificate" if summary["gap"] is None else f"relative duality gap {summary['gap']:.2g}"]
     result += [f"{name} {summary[name]}" for name in ("objective", "passes", "reads") if summary.get(name) is not None]
     result += [] if summary["converged"] else ["stopped before the tolerance"]
-    size = format_bytes(record["bytes"])
     lines = [
-        f"{record['model']}: {size}, linadd {record['linadd_version']}, digest {record['digest']}",
-        f"classes    {len(classes)}: {listed}",
+        *head_lines(record),
         f"features   {record['n_features']:,}, {record['n_basis']} coefficients each, {record['n_outputs']} outputs",
         f"encoder    {encoder['name']} ({settings})",
         f"training   loss {record['loss']}, C {options['C']:g}, solver {summary['solver']}, scale {options['scale']}, "

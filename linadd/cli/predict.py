@@ -27,7 +27,8 @@ def predict(
         typer.Option(
             "--range",
             metavar="clamp|error|report",
-            help="Values outside the training range: score as its nearer end; refuse; or score and name the features.",
+            help="Values outside the training range: score as its nearer end (kernel classifiers: as they are); "
+            "refuse; or score and name the features.",
         ),
     ] = "clamp",
     x: Table = "X",
@@ -44,26 +45,28 @@ def predict(
 
     from linadd.cli.predictions import PredictionTable, find_writer
     from linadd.cli.progress import row_bar
-    from linadd.cli.scoring import RangeGuard, load_additive, open_for_model, scored_pieces
+    from linadd.cli.scoring import RangeGuard, open_for_model, scored_pieces
+    from linadd.models import load_model
 
     started = time.monotonic()
     writer = find_writer(out)
     check_writable(out)
-    trained = load_additive(model)
+    trained = load_model(model)
     refuse_same_file(out, model)
     guard = RangeGuard(trained, range_policy)
-    compute = {
-        "label": trained.labels_of,
-        "decision": lambda decisions: decisions[:, 0] if trained.n_outputs == 1 else decisions,
-        "proba": trained.probabilities_of,
-    }[output]
-    compute(np.zeros((1, trained.n_outputs)))  # a loss without probabilities is refused before anything is read
+
+    def scores(X):
+        found = trained.scores(X)
+        return found[:, 0] if trained.n_outputs == 1 else found
+
+    compute = {"label": trained.predict, "decision": scores, "proba": trained.predict_proba}[output]
+    compute(np.zeros((1, trained.n_features)))  # a loss without probabilities is refused before anything is read
     source = open_for_model(file, trained, model, where=where, target=out, x=x, y_name=None, index_base=index_base)
     with atomic_path(out) as temporary, row_bar(terminal, "rows") as progress:
         table = PredictionTable.of(output, trained, model)
         with writer(temporary, table, source.n_rows) as write:
-            for chunk, rows, decisions in scored_pieces(source, trained, guard):
-                write(compute(decisions))
+            for chunk, rows, predictions in scored_pieces(source, trained, guard, compute):
+                write(predictions)
                 progress(chunk.first_row + rows.stop, source.n_rows)
     record = {"out": out, "output": output, "n_rows": source.n_rows, "columns": table.columns, **table.metadata}
     record |= {

@@ -5,24 +5,12 @@ import scipy.sparse
 
 from linadd.cli.arguments import open_rows
 from linadd.errors import ConfigError, DataError
-from linadd.model import AdditiveModel
-from linadd.models import load_model
 
-__all__ = ["RangeGuard", "load_additive", "open_for_model", "scored_pieces"]
+__all__ = ["RangeGuard", "open_for_model", "scored_pieces"]
 
 PIECE_BYTES = 8 << 20  # of dense rows at a time, where a source counts its chunks in stored entries
 SHOWN_FEATURES = 5
 POLICIES = ("clamp", "error", "report")
-
-
-def load_additive(path):
-    """The additive model of a file; ConfigError for a model of another class."""
-    model = load_model(path)
-    if not isinstance(model, AdditiveModel):
-        raise ConfigError(
-            f"{path}: holds a {type(model).__name__}; this verb takes additive models. Load it by linadd.load_model."
-        )
-    return model
 
 
 def open_for_model(path, model, model_path, **options):
@@ -32,8 +20,8 @@ def open_for_model(path, model, model_path, **options):
     ----------
     path : str
         The file.
-    model : AdditiveModel
-        The model.
+    model : model of any class
+        As `load_model` returns it.
     model_path : str
         Its file, for messages.
     **options
@@ -60,17 +48,19 @@ def open_for_model(path, model, model_path, **options):
     return source
 
 
-def scored_pieces(source, model, guard):
-    """Yield (chunk, rows, decisions) over all rows of a source, in order.
+def scored_pieces(source, model, guard, score):
+    """Yield (chunk, rows, what `score` finds for them) over all rows of a source, in order.
 
     Parameters
     ----------
     source : Source
         Rows of the model's features.
-    model : AdditiveModel
-        The model.
+    model : model of any class
+        Its feature names stand in messages.
     guard : RangeGuard
         Shown every row.
+    score : callable
+        Of dense rows, shape (n, n_features); a method of the model.
 
     Yields
     ------
@@ -78,8 +68,8 @@ def scored_pieces(source, model, guard):
         The reader chunk.
     rows : slice
         The rows of it that are scored.
-    decisions : float64 array, shape (n_rows, n_outputs)
-        Their scores.
+    result
+        What `score` returned for them.
     """
     piece_rows = max(1, PIECE_BYTES // (source.n_features * source.dtype.itemsize))
     for chunk in source.chunks():
@@ -88,20 +78,21 @@ def scored_pieces(source, model, guard):
             rows = slice(start, min(start + step, chunk.n_rows))
             X = chunk.X[rows].toarray() if scipy.sparse.issparse(chunk.X) else chunk.dense()
             try:
-                decisions = model.decision_function(X, chunk.origin)
+                result = score(X)
             except DataError as error:  # it counts from the first row that it was given
                 row = None if error.row is None else chunk.row_number(start + error.row - 1)
-                raise DataError(error.message, source=error.source, row=row, column=error.column) from None
+                column = guard.name(error.column - 1) if isinstance(error.column, int) else error.column
+                raise DataError(error.message, source=chunk.origin, row=row, column=column) from None
             guard.update(X, chunk, start)
-            yield chunk, rows, decisions
+            yield chunk, rows, result
 
 
 class RangeGuard:
-    """Counts of the values outside the training range of their feature, which the model clamps to it.
+    """Counts of the values outside the training range of their feature, which a model that `clamps` moves to it.
 
     Parameters
     ----------
-    model : AdditiveModel
+    model : model of any class
         Whose ranges hold.
     policy : {"clamp", "error", "report"}
         `error`: such a value is a DataError; `report`: name the worst features; `clamp`: only count.
@@ -118,7 +109,7 @@ class RangeGuard:
         if policy not in POLICIES:
             raise ConfigError(f"--range: {policy!r} is not one of {', '.join(POLICIES)}.")
         self.model, self.policy, self.n_values = model, policy, 0
-        self.lower, self.upper = model.encoder.ranges.T
+        self.lower, self.upper = model.ranges.T
         self.below, self.above = np.zeros((2, model.n_features), np.int64)
 
     def update(self, X, chunk, start):
@@ -128,7 +119,7 @@ class RangeGuard:
             i, j = (int(index[0]) for index in np.nonzero(below | above))
             raise DataError(
                 f"the value {X[i, j]} is outside the training range {self.lower[j]:g} to {self.upper[j]:g}. "
-                "Use --range clamp to score it as the nearer end.",
+                f"Use --range clamp to score it {'as the nearer end' if self.model.clamps else 'as it is'}.",
                 source=chunk.origin, row=chunk.row_number(start + i), column=self.name(j),
             )  # fmt: skip
         self.below += below.sum(axis=0)
@@ -158,6 +149,7 @@ class RangeGuard:
         worst = ", ".join(f"{each['feature']} ({each['below'] + each['above']:,})" for each in shown)
         more = len(record["features"]) - len(shown)
         return (
-            f"range: {record['n_clamped']:,} values ({share:.2%}) outside the training range count as its nearer end; "
+            f"range: {record['n_clamped']:,} values ({share:.2%}) outside the training range"
+            f"{' count as its nearer end' if self.model.clamps else ''}; "
             f"by feature: {worst}{f' and {more} more' if more > 0 else ''}"
         )

@@ -9,6 +9,14 @@ import typer
 from linadd.atomic import check_writable
 from linadd.cli.arguments import DataFile, IndexBase, Labels, Table, Weights, Where, open_rows, verb
 from linadd.cli.compat import PROGRAMS, compat_options
+from linadd.cli.kernel_training import (
+    ADDITIVE,
+    EstimatorName,
+    Settings,
+    kernel_classifier,
+    refuse_settings,
+    train_kernel,
+)
 from linadd.cli.terminal import DONE, STOPPED_EARLY, Result, format_bytes, peak_memory_bytes
 from linadd.cli.training_options import ConfigFile, check_taken, given_names, training_parameters
 from linadd.errors import ConfigError, DataError, FormatError
@@ -42,13 +50,22 @@ def train_model(
     index_base: IndexBase = "auto",
     config: ConfigFile = None,
     compat: Compat = None,
+    estimator: EstimatorName = ADDITIVE,
+    settings: Settings = None,
     **values,
 ):
     """Train a classifier on a file, to a certified gap.
 
     Exit status: 0 the stopping rule was met; 3 stopped before (model written, gap stated); 1 data or run failed; 2
-    usage. Ctrl-C once ends the run after the present block and writes the model.
+    usage. Ctrl-C once ends the run after the present block and writes the model. The kernel classifiers (other values
+    of --estimator) take --seed, --memory-limit, --threads where they have threads, and --set; they have no gap.
     """
+    if estimator != ADDITIVE:
+        classifier = kernel_classifier(estimator, settings, given_names(context), values)
+        check_target(model)
+        rows = {"where": where, "x": x, "y_name": y, "index_base": index_base}
+        return train_kernel(terminal, classifier, file, model, values["memory_limit"], **rows)
+    refuse_settings(settings)
     options, is_quiet = read_options(context, letters, compat, values)
     terminal.is_quiet |= is_quiet
     check_target(model)
@@ -120,7 +137,7 @@ def as_text(record, options):
     if record["interrupted"]:
         outcome += ", interrupted"
     elif record["gap"] is not None and options.stop_on == "gap":
-        outcome += f" ({'within' if record['converged'] else 'above'} tol {options.tol:g})"
+        outcome += f" ({'within' if record['gap'] <= options.tol else 'above'} tol {options.tol:g})"
     elif options.stop_on == "violation":
         outcome += f" (violation {'within' if record['converged'] else 'above'} {options.tol:g})"
     objective = "" if record["objective"] is None else f"objective {record['objective']:.8g}, "

@@ -28,11 +28,14 @@ def parse_class_weight(value):
     for part in value.split(","):
         label, mark, factor = part.rpartition("=")
         try:
-            weights[parse_label(label)] = float(factor)
+            weight = float(factor)
         except ValueError:
             mark = ""
         if not (label and mark):
             raise typer.BadParameter(f"{part!r} is not LABEL=WEIGHT. Write it as 0=1,1=2.5, or balanced.")
+        if parse_label(label) in weights:
+            raise typer.BadParameter(f"{part!r} is a second weight of the class {label}. Give each class one.")
+        weights[parse_label(label)] = weight
     return weights
 
 
@@ -119,6 +122,8 @@ def check_config(path, values, parameters):
             raise typer.BadParameter(f"{path}: {name!r} is no option of train. There is {', '.join(near)}.")
         if target == "where" and isinstance(value, dict):
             value = [f"{key}={','.join(map(str, kept))}" for key, kept in value.items()]
+        if target == "settings" and isinstance(value, dict):
+            value = [f"{key}={setting}" for key, setting in value.items()]
         known[target] = value
     return known
 

@@ -14,9 +14,10 @@ from linadd.atomic import atomic_path, check_writable
 from linadd.errors import ConfigError, LinaddError
 from linadd.export import json, tables
 from linadd.export.scorer import decision_function
+from linadd.model import AdditiveModel
 from linadd.model_file import score_difference
 
-__all__ = ["EXPORTERS", "Exporter", "export_model"]
+__all__ = ["EXPORTERS", "Exporter", "export_model", "exporter_of"]
 
 
 class Exporter(NamedTuple):
@@ -38,6 +39,15 @@ EXPORTERS = {
     "npz": Exporter(".npz", 1e-12, tables.write, numpy_scores(tables.read)),
     "json": Exporter(".json", 1e-12, json.write, numpy_scores(json.read)),
 }
+
+
+def exporter_of(model):
+    """The function (model, path, to) -> record that exports a model of its class; kernel classifiers have their own."""
+    if model.key == AdditiveModel.key:
+        return export_model
+    from linadd.sparse_kernel.export import export_kernel_model  # scikit-learn
+
+    return export_kernel_model
 
 
 def export_model(model, path, to):

@@ -117,13 +117,6 @@ def test_a_file_without_labels_is_refused(linadd, model, tmp_path):
     assert (run.status, run.err) == (1, f"error: {message}\n")
 
 
-def test_a_kernel_classifier_is_refused(linadd, data, kernel_model):
-    run = linadd("evaluate", kernel_model, data / "test.h5")
-    message = "this verb takes additive models. Load it by linadd.load_model."
-    expected = f"error: {kernel_model}: holds a LeastSquaresProbabilisticClassifier; {message}\n"
-    assert (run.status, run.err) == (2, expected)
-
-
 def test_a_file_that_is_no_model_is_refused(linadd, data):
     run = linadd("evaluate", data / "test.h5", data / "test.h5")
     size = (data / "test.h5").stat().st_size

@@ -60,8 +60,12 @@ def test_curves_without_a_range_have_no_span(linadd, data, tmp_path):
 def test_a_kernel_classifier_shows_its_header(linadd, kernel_model):
     record = linadd("inspect", kernel_model, "--json").record
     assert record["class"] == "lspc" and record["classes"] == [0, 1] and record["bytes"] == kernel_model.stat().st_size
+    assert [each["feature"] for each in record["features"]] == [1, 2, 3]
     lines = linadd("inspect", kernel_model).out.splitlines()
-    assert lines[0] == f"model {kernel_model}" and "class lspc" in lines
+    assert lines[0].endswith(f"digest {load_model(kernel_model).digest}")
+    assert lines[1:4] == ["classes    2: 0, 1", "estimator  lspc", "features   3, 2 outputs"]
+    assert lines[4].startswith("parameters centers class, cv 5, ")
+    assert lines[5] == "result     objective 0.2, 40 basis vectors"
 
 
 def test_a_file_that_is_not_there_is_named(linadd):
