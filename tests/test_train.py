@@ -167,6 +167,19 @@ def test_data_without_labels_are_refused():
     assert refusal(DataError, toy()[0]) == "array: has no labels. Give y."
 
 
+def test_costs_that_no_solver_bears_are_refused():
+    X, y = toy()
+    weights = np.ones(len(y))
+    weights[1] = 1e300
+    message = refusal(DataError, X, y, weights, C=2.0)
+    assert message == (
+        "array, row 2: C times the weights of class and row is inf, above 1e+15. Lower C, or divide all weights by a "
+        "common factor."
+    )
+    weights[1] = 4e14
+    assert "is 1.2e+15, above" in refusal(DataError, X, y, weights, C=3.0)
+
+
 def test_norms_beyond_float32_are_refused():
     X, y = toy(n_features=3)
     X[7, 1] = -1e25

@@ -36,7 +36,7 @@ from linadd.solvers.base import SolverResult
 from linadd.solvers.gram import CURVATURE, RESIDUAL, complete_hessian, factorise, penalise_rows_and_columns, substitute
 from linadd.solvers.plan import BYTES_PER_VALUE
 from linadd.solvers.row_sums import RowSums
-from linadd.solvers.stopping import Certifier, best_intercept, relative_gap
+from linadd.solvers.stopping import Certifier, best_intercept, intercept_terms, relative_gap
 
 log = logging.getLogger(__name__)
 
@@ -73,10 +73,11 @@ class Newton:
         self.curved = sample.rows if is_sampled else self.rows  # where the Hessian comes from
         # w and b of each output; one array, so that a step moves both.
         self.point, self.step = np.zeros((2, n_outputs, encoder.n_features * encoder.n_basis + 1))
-        if sample is not None:
+        self.at_zero = np.array([self.best_at_zero(o) for o in range(n_outputs)])
+        if sample is None:
+            self.point[:, -1] = self.at_zero[:, 0]
+        else:
             self.point[...] = sample.point
-        elif problem.intercept != "none":
-            self.point[:, -1] = [self.first_intercept(o) for o in range(n_outputs)]
         self.primal, self.dual = np.full(n_outputs, np.inf), np.zeros(n_outputs)  # D(0) = 0
         self.duals = run.memory.zeros("dual variables", self.rows.duals.shape, np.float32)
         self.targets = np.full(n_outputs, run.tol)  # of the gap of each output
@@ -94,14 +95,14 @@ class Newton:
         v = penalty.from_penalised(w, self.order) * self.problem.centre.scale[:, None]
         return np.ascontiguousarray(np.moveaxis(v, 0, 2))
 
-    def first_intercept(self, o):
-        """The best b for w = 0."""
+    def best_at_zero(self, o):
+        """(b, P) of the best intercept for w = 0."""
         problem = self.problem
         is_positive = problem.targets == problem.positive[o]
-        costs = problem.cost[o] * np.bincount(is_positive, problem.costs, 2)
-        return best_intercept(
-            problem.loss.code, np.zeros(2), np.array([-1.0, 1.0]), costs, 0.0, self.inverse_square
-        )[0]  # fmt: skip
+        costs, signs = problem.cost[o] * np.bincount(is_positive, problem.costs, 2), np.array([-1.0, 1.0])
+        if problem.intercept == "none":
+            return 0.0, intercept_terms(problem.loss.code, np.zeros(2), signs, costs, 0.0)[0]
+        return best_intercept(problem.loss.code, np.zeros(2), signs, costs, 0.0, self.inverse_square)
 
     @property
     def gaps(self):
@@ -155,6 +156,9 @@ class Newton:
     def settle(self, o):
         """Go to the end of the step, if that is low enough, else to the lowest point along it: then False."""
         value, slope = self.along(o, 1.0)[0], self.along(o, 0.0)[1]
+        if np.isinf(self.primal[o]) and value > (1 + 1e-9) * self.at_zero[o, 1]:
+            self.restart(o)
+            return False
         limit = self.primal[o] + ENOUGH_DECREASE * slope
         if np.isinf(self.primal[o]) or value <= limit + ROUNDING * abs(limit):
             eta, self.primal[o] = 1.0, value
@@ -164,6 +168,12 @@ class Newton:
         self.step[o] = 0
         self.rows.old[o] += eta * (self.rows.new[o] - self.rows.old[o])
         return eta == 1.0
+
+    def restart(self, o):
+        """Go to w = 0: the first point is worse, of a sample that lacks a class, where P may be flat."""
+        intercept, self.primal[o] = self.at_zero[o]
+        self.point[o], self.point[o, -1] = 0.0, intercept
+        self.rows.old[o] = intercept
 
     def search(self, o, first_slope):
         """(eta, P) of the least P along a step that is too long: Newton inside a bracket."""
@@ -243,8 +253,8 @@ def check(problem, run):
         n_columns = problem.encoder.n_features * problem.encoder.n_basis
         raise ConfigError(
             f"solver newton: {problem.n_outputs} outputs of {n_columns:,} coefficients need {needed:,} bytes for their "
-            f"Gram matrices, above a quarter of memory_limit, {limit:,}. Give at least {4 * needed:,}, or use the solver "
-            "dual-cd, which has none."
+            f"Gram matrices, above a quarter of memory_limit, {limit:,}. Give at least {4 * needed:,}, or use the "
+            "solver dual-cd, which has none."
         )
 
 

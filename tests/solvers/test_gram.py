@@ -1,5 +1,7 @@
 """The sums over rows against explicit codes, and the algebra of a Newton step against NumPy's."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -55,7 +57,7 @@ def summed(problem, weights, n_pieces=1, n_shares=1):
     n_columns = problem.encoder.n_features * problem.encoder.n_basis
     sums, products = np.zeros((2, 4, n_columns)), np.zeros((2, n_columns, n_columns))
     bounds = np.linspace(0, len(problem.targets), n_pieces + 1).astype(int)
-    for start, stop in zip(bounds[:-1], bounds[1:], strict=True):
+    for start, stop in pairwise(bounds):
         for features in gram.shares_of_triangle(problem.encoder.n_features, n_shares):
             gram.add_rows(
                 codes.columns[start:stop], codes.values[start:stop], np.ascontiguousarray(weights[:, :, start:stop]),

@@ -2,6 +2,7 @@
 
 import logging
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -142,7 +143,7 @@ def test_a_step_that_is_too_long_is_cut_at_the_least_objective(monkeypatch):
     result = newton.solve(problem, run)
     assert result.converged and cuts and all(0 < eta < 1 for eta in cuts)
     objectives = [record["objective"] for record in result.history]
-    assert all(later <= earlier * (1 + 1e-12) for earlier, later in zip(objectives, objectives[1:], strict=False))
+    assert all(later <= earlier * (1 + 1e-12) for earlier, later in pairwise(objectives))
 
 
 @pytest.mark.parametrize("loss", SMOOTH)
@@ -191,6 +192,22 @@ def test_the_optimum_of_a_sample_is_a_good_start(monkeypatch):
     assert warm.history[0]["objective"] < 1.05 * warm.certificate.primal[0] < cold.history[0]["objective"]
     assert warm.passes < cold.passes
     np.testing.assert_allclose(warm.certificate.primal, cold.certificate.primal, rtol=2e-6)
+
+
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+@pytest.mark.parametrize("loss", SMOOTH)
+def test_a_sample_without_a_class_is_left_for_zero(loss, intercept):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((5000, 4)), np.zeros(5000, int)
+    y[::1000] = 1
+    X[y == 1] += 4
+    choices = {"loss": loss, "intercept": intercept, "max_epochs": 300}
+    problem, run = make_run(X, y, **choices)
+    sample, _ = newton.solve_sample(problem, run)
+    assert not (sample.problem.targets == 1).any()
+    ours, theirs = newton.solve(problem, run), dual_cd.solve(*make_run(X, y, **choices))
+    assert ours.converged and theirs.converged and ours.passes < 20
+    np.testing.assert_allclose(ours.certificate.primal, theirs.certificate.primal, rtol=2e-3)
 
 
 @pytest.mark.parametrize("share", [1.0, 0.4])
