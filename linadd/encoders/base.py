@@ -38,8 +38,21 @@ def check_count(name, value, least, most):
 
 
 def affine_axes(census, origin, inverse, n_bins):
-    """Axes of features that all map affinely; a constant feature (inverse not finite) gets inverse 0."""
+    """Axes of features that all map affinely; a constant feature (inverse not finite) gets inverse 0.
+
+    Raises
+    ------
+    DataError
+        Where the inverse is infinite, but the feature is not constant: its values are too close to be divided by.
+    """
     n_features = len(census.minimum)
+    is_too_narrow = np.isinf(inverse) & (census.maximum > census.minimum)
+    if is_too_narrow.any():
+        j = int(np.argmax(is_too_narrow))
+        raise DataError(
+            f"the range {census.minimum[j]:g} to {census.maximum[j]:g} is too narrow for float64 numbers. Rescale it.",
+            source=census.origin, column=census.column_name(j),
+        )  # fmt: skip
     return Axes(
         lower=np.array(census.minimum, np.float64),
         upper=np.array(census.maximum, np.float64),
