@@ -61,6 +61,9 @@ def test_class_weights():
         with pytest.raises(typer.BadParameter) as caught:
             parse_class_weight(f"0=1,{part}")
         assert caught.value.message == f"{part!r} is not LABEL=WEIGHT. Write it as 0=1,1=2.5, or balanced."
+    with pytest.raises(typer.BadParameter) as caught:
+        parse_class_weight("0=1,0.0=3")
+    assert caught.value.message == "'0.0=3' is a second weight of the class 0.0. Give each class one."
 
 
 def test_partial_solutions():

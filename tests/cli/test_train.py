@@ -131,6 +131,12 @@ def test_a_solver_without_certificate_is_done_after_its_epochs(linadd, data, tmp
     assert linadd("inspect", tmp_path / "m.safetensors").out.splitlines()[5].startswith("result     no certificate, ")
 
 
+def test_a_gap_above_tol_is_not_called_within_it(linadd, data, tmp_path):
+    options = ["--solver", "sgd", "--max-epochs", "1", "-C", "1e4", "--certify"]
+    run = linadd("train", data / "train.h5", tmp_path / "m.safetensors", *options)
+    assert run.status == 0 and run.out.splitlines()[1].endswith("(above tol 0.001)")
+
+
 def test_constant_features_are_a_warning(linadd, tmp_path):
     X, y = rows_and_labels()
     X[:, 1] = 4
