@@ -61,8 +61,8 @@ def embed(problem):
 def call_until_stopped(function, should_stop):
     """What `function` returns; KeyboardInterrupt as soon as a stop is asked for.
 
-    Python hears of Ctrl-C between two of its own steps only, and all of LIBLINEAR's run is one: it goes to a thread that
-    can be left behind.
+    Python hears of Ctrl-C between two of its own steps only, and all of LIBLINEAR's run is one: it goes to a thread
+    that can be left behind.
     """
     outcome = Future()
 
