@@ -24,6 +24,9 @@ from linadd.solvers.outputs import NO_FOLD
 from linadd.solvers.plan import make_plan
 from linadd.solvers.sgd import SGD
 
+# C times weights, up to which all solvers were seen to end with finite coefficients and a true gap.
+LARGEST_COST = 1e15
+
 
 class Progress:
     """What `train` tells while it runs; the command line shows it, the library ignores it."""
@@ -107,7 +110,9 @@ def embed(source, options, plan, memory, progress, classes=None, census=None):
         if classes is None:
             targets[rows] = np.searchsorted(census.classes, chunk.y)
         weight = np.ones(chunk.n_rows) if chunk.weight is None else chunk.weight
-        costs[rows] = factors[targets[rows]] * weight
+        with np.errstate(over="ignore"):  # refused below
+            costs[rows] = factors[targets[rows]] * weight
+        check_costs(costs[rows], options.C, chunk)
         positions = np.empty(chunk.X.shape, positions_dtype(encoder)) if kept is None else kept[rows]
         locate(encoder, chunk.dense(), positions)
         moments.update(positions, weight, chunk.first_row)
@@ -117,6 +122,18 @@ def embed(source, options, plan, memory, progress, classes=None, census=None):
     if not np.isfinite(centre.mean_norm):
         refuse_norms(census, options.scale)
     return Embedded(census, encoder, centre, targets, costs, folds, kept)
+
+
+def check_costs(costs, C, chunk):
+    """Raise DataError where C times class weight times sample weight passes what the solvers can bear."""
+    row = int(np.argmax(costs))
+    largest = float(costs[row]) * C
+    if largest > LARGEST_COST:
+        raise DataError(
+            f"C times the weights of class and row is {largest:.3g}, above {LARGEST_COST:g}. Lower C, or divide all "
+            "weights by a common factor.",
+            source=chunk.origin, row=chunk.row_number(row),
+        )  # fmt: skip
 
 
 def refuse_norms(census, scale):
