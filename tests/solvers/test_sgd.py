@@ -5,7 +5,23 @@ import pytest
 
 from linadd.solvers.base import Run
 from linadd.solvers.blocks import measured
-from linadd.solvers.sgd import FOLD_STEPS, LOSS, SGD, SQUARE, solve
+from linadd.solvers.sgd import (
+    FOLD_STEPS,
+    INTERCEPT,
+    LOSS,
+    MEAN_INTERCEPT,
+    MEAN_SCORE,
+    MEAN_SCORE_Z,
+    MIX,
+    SCALE,
+    SGD,
+    SHARE,
+    SHIFT,
+    SHIFT_Z,
+    SQUARE,
+    fold,
+    solve,
+)
 from tests.solvers.plain_sgd import PlainSGD
 from tests.solvers.problems import LOSSES, explicit_codes, make_run, mean_code, signs_of, toy, weights_of
 
@@ -177,3 +193,32 @@ def test_the_objective_falls_over_the_epochs(n_classes):
         problem, run = make_run(X, y, solver="sgd", loss=loss, max_epochs=20)
         objectives = [record["objective"] for record in solve(problem, run).history]
         assert objectives[-1] < 0.99 * objectives[1] < objectives[0]
+
+
+@pytest.mark.parametrize("n_classes", [2, 17])
+def test_folding_changes_the_scalars_not_the_point(n_classes):
+    X, y = toy(n_rows=51, n_classes=n_classes)
+    problem, _ = make_run(X, y, loss="hinge", n_bins=5)
+    machine, rng, n_basis = SGD(problem, 50), np.random.default_rng(0), problem.encoder.n_basis
+    state, space, mean_code = machine.state, problem.centre.space, problem.centre.mean_code
+    for array in (state.coef, state.average):
+        array[:, :, :n_basis] = rng.standard_normal(array[:, :, :n_basis].shape)
+    state.terms[...] = rng.uniform(0.5, 2, state.terms.shape)
+    scale, mix, share, shift, shift_z = state.terms[[SCALE, MIX, SHARE, SHIFT, SHIFT_Z]].copy()
+    u, z = (problem.encoder_coef(array).astype(np.float64) for array in (state.coef, state.average))
+    u, z = u - shift * space.mean_update[:, :, None], z - shift_z * space.mean_update[:, :, None]
+    kept = state.terms[[INTERCEPT, MEAN_INTERCEPT, SQUARE, LOSS]].copy()
+    fold(state, space.mean_update, mean_code)
+    coef, average = problem.encoder_coef(state.coef), problem.encoder_coef(state.average)
+    np.testing.assert_allclose(coef, scale * u, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(average, mix * (z + share * u), rtol=1e-5, atol=1e-5)
+    neutral = state.terms[[SCALE, MIX, SHARE, SHIFT, SHIFT_Z]]
+    np.testing.assert_array_equal(neutral, np.repeat([[1.0], [1.0], [0.0], [0.0], [0.0]], problem.n_outputs, axis=1))
+    for row, v in ((MEAN_SCORE, coef), (MEAN_SCORE_Z, average)):
+        expected = np.einsum("jko,jk->o", v.astype(np.float64), mean_code)
+        np.testing.assert_allclose(state.terms[row], expected, rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(state.terms[[INTERCEPT, MEAN_INTERCEPT, SQUARE, LOSS]], kept)
+    before = [array.copy() for array in state]
+    fold(state, space.mean_update, mean_code)
+    for array, same in zip(state, before, strict=True):
+        np.testing.assert_array_equal(array, same)
