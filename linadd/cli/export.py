@@ -17,9 +17,9 @@ def export(
     out: Annotated[str, typer.Argument(metavar="OUT", help="File to write; its suffix is that of the kind.")],
     to: Annotated[str, typer.Option("--to", metavar="npz|json|onnx", help="Kind of export.")],
 ):
-    """Write a model as plain arrays or JSON, or as ONNX where its class has that.
+    """Write a model as plain arrays, JSON or ONNX.
 
-    The file is scored and compared with the model before it is kept.
+    ONNX is for kernel classifiers, other than rodeo. The file is scored and compared with the model before it is kept.
     """
     from linadd.export import exporter_of  # these load numba
     from linadd.models import load_model

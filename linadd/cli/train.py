@@ -58,7 +58,7 @@ def train_model(
 
     Exit status: 0 the stopping rule was met; 3 stopped before (model written, gap stated); 1 data or run failed; 2
     usage. Ctrl-C once ends the run after the present block and writes the model. The kernel classifiers (other values
-    of --estimator) take --seed, --memory-limit, --threads where they have threads, and --set; they have no gap.
+    of the option for it) take seed, memory limit, threads where they have any, and settings; they have no gap.
     """
     if estimator != ADDITIVE:
         classifier = kernel_classifier(estimator, settings, given_names(context), values)
