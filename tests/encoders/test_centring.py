@@ -117,3 +117,19 @@ def test_rows_that_float32_cannot_tell_apart_are_refused():
         "Drop features that are constant in nearly all rows."
     )
     moments.centre(True, False)
+
+
+def test_moments_are_sums_of_groups_in_order():
+    X, weight = explicit.rows(N_ROWS), weights()
+    encoder = make_encoder("bspline", degree=2, knots="uniform").fit(explicit.census_of(X, weight))
+    positions, whole = located(encoder, X), CodeMoments(encoder)
+    whole.update(positions, weight, 0)
+    whole.close_group()
+    codes, sums = np.zeros_like(whole.codes), np.zeros(2)
+    for start in range(0, N_ROWS, 1000):
+        group = moments_of(encoder, positions[start : start + 1000], weight[start : start + 1000])
+        group.close_group()
+        codes += group.codes
+        sums += group.sums
+    np.testing.assert_array_equal(whole.codes, codes)
+    np.testing.assert_array_equal(whole.sums, sums)

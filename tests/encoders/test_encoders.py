@@ -81,10 +81,13 @@ def test_a_range_beyond_float64_is_refused(name):
     assert fit_error(X, name=name, names=["a", "b"]) == f"train.h5, column 'b': {message}"
 
 
-def test_a_range_too_small_for_bins_is_constant():
-    X = np.array([[0.0, 0.0], [1.0, 5e-324]])
-    for name in ENCODERS:
-        assert make_encoder(name).fit(census_of(X)).constant.tolist() == [1]
+@pytest.mark.parametrize("name", ENCODERS)
+def test_values_that_are_too_close_to_divide_by_are_not_called_constant(name):
+    with pytest.raises(DataError) as caught:
+        make_encoder(name).fit(census_of(np.array([[0.0, 1e-320], [1.0, 2e-320]])))
+    assert str(caught.value) == (
+        "train.h5, column 2: the range 9.99989e-321 to 1.99998e-320 is too narrow for float64 numbers. Rescale it."
+    )
 
 
 @pytest.mark.parametrize("name", ENCODERS)

@@ -67,6 +67,11 @@ def test_bins_without_spikes_hold_equal_mass():
     assert np.abs(counts - 500).max() <= 1
 
 
+def test_ties_between_levels_and_masses_are_broken_alike():
+    # Twenty equal masses, ten levels: each falls on a sum of masses, up to rounding.
+    np.testing.assert_array_equal(edges_of(np.arange(20.0), 10), [0, *range(1, 19, 2), 19])
+
+
 def test_weights_count_as_repeated_rows():
     values, repeats = np.round(rng.normal(size=300), 2), rng.integers(0, 4, 300)
     repeated = np.repeat(values, repeats)
@@ -85,6 +90,8 @@ def test_spikes_that_do_not_fit_are_left_out_lightest_first():
     # Four bins: each spike takes one and parts the rest.
     np.testing.assert_array_equal(edges_of(values, 4), [0, 0, 1, 1, 3])
     np.testing.assert_array_equal(edges_of(values, 2), [0, 1, 3])
+    values = np.repeat([0.0, 1.0, 2.0, 3.0], [17, 26, 30, 27])
+    np.testing.assert_array_equal(edges_of(values, 4), [0, 2, 2, 3, 3])
 
 
 def test_the_range_is_the_census_not_the_sample():
