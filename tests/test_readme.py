@@ -64,7 +64,7 @@ def listed_names(section):
 
 def test_every_verb_is_listed():
     assert re.findall(r"^## (\w+)$", SCHEMA, re.MULTILINE)[1:] == [
-        "train", "evaluate", "predict", "inspect", "export", "convert", "demo"
+        "train", "search", "evaluate", "predict", "inspect", "export", "convert", "demo"
     ]  # fmt: skip
     assert set(re.findall(r"^## (\w+)$", SCHEMA, re.MULTILINE)[1:]) == set(VERBS)
 
