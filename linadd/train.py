@@ -47,8 +47,9 @@ def survey(source, options, progress, classes=None):
     if classes is None:
         source.require_labels()
     is_sampled = options.encoder == "bspline" and options.knots != "uniform"
-    # An eighth of the limit for the sample: its rows are kept twice while it is sorted.
-    fitting = options.memory_limit // 8 // (2 * source.dtype.itemsize * source.n_features)
+    # An eighth of the limit for the sample: its rows are kept twice while it is sorted. Counted at 8 bytes a value
+    # whatever they are stored in, as the knots must not depend on that.
+    fitting = options.memory_limit // 8 // (2 * 8 * source.n_features)
     sample_rows = int(np.clip(fitting, 1000, SAMPLE_ROWS)) if is_sampled else 0
 
     def on_chunk(rows):

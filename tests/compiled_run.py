@@ -30,6 +30,7 @@ RUNS = [
     {"loss": "logistic", "encoder": "hermite"},
     {"loss": "squared_hinge", "encoder": "identity", "intercept": "penalised"},
     {"loss": "logistic", "solver": "sgd"},
+    {"loss": "squared_hinge", "solver": "newton"},
 ]
 
 

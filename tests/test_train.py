@@ -144,6 +144,15 @@ def test_features_on_unlike_scales_are_named_where_that_hurts():  # users.md C15
     )
 
 
+def test_the_stored_type_of_equal_values_does_not_change_the_sample():
+    X = np.random.default_rng(0).standard_cauchy((2500, 20)).astype(np.float32)
+    y = np.arange(2500) % 2
+    options = Options(knots="quantile", memory_limit=4_000_000)
+    samples = [survey(open_source(rows, y), options, Progress()).sample for rows in (X, X.astype(np.float64))]
+    assert 1000 < len(samples[0]) < 2500
+    np.testing.assert_array_equal(*samples)
+
+
 def test_constant_features_are_named():
     X, y = toy(n_features=3)
     model, message = warned(DataWarning, np.insert(X, 1, 7.0, axis=1), y)
