@@ -11,6 +11,7 @@ import pytest
 from linadd.errors import ConfigError
 from linadd.solvers import dual_cd, gram, newton
 from linadd.solvers.newton import Newton
+from linadd.solvers.stopping import Certificate
 from linadd.sources import open_source
 from tests.solvers.problems import (
     conjugates,
@@ -164,6 +165,32 @@ def test_coefficients_in_float32_end_the_run_where_the_tolerance_is_beyond_them(
     result = newton.solve(*make_run(X, y, loss="logistic", tol=1e-16))
     assert not result.converged and not result.interrupted
     assert result.passes < 15 and 0 <= result.certificate.gap < 1e-8
+
+
+def test_a_run_ends_where_steps_no_longer_lower_the_objective():
+    X, y = toy()
+    machine = Newton(*make_run(X, y, loss="logistic", max_epochs=50))
+    machine.targets[...] = -1.0
+    assert machine.minimise() and machine.is_stalled.all() and machine.passes < 15
+
+
+def test_an_output_that_its_certificate_finds_above_tol_goes_on():
+    class Half:
+        def certify(self, *_):
+            return Certificate(primal=np.array([2.0, 1.0, 1.0]), dual=np.array([1.0, 1.0, 1.0]))
+
+    X, y = toy(n_classes=3)
+    machine = Newton(*make_run(X, y, loss="logistic"))
+    assert machine.minimise() and not len(machine.active)
+    assert machine.certify(Half()) == 0.5
+    np.testing.assert_allclose(machine.targets, [0.1 * machine.gaps[0], 1e-3, 1e-3])
+    np.testing.assert_array_equal(machine.active, [0])
+
+
+def test_the_end_of_the_last_step_is_judged_too():
+    X, y = toy()
+    result = newton.solve(*make_run(X, y, loss="logistic", max_epochs=2))
+    assert result.certificate.primal[0] < 0.99 * result.history[-1]["objective"]
 
 
 def test_weights_are_factors_of_the_cost():
