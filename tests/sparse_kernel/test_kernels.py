@@ -113,7 +113,7 @@ def test_default_length_is_sqrt_of_features_on_standardised_rows():
     (lambda: kernel_from_description({"kernel": "x"}), f"kernel: 'x' is not a kernel. Choose from "
      f"{', '.join(KERNELS)}, sum, product."),
     (lambda: kernel_from_description({"kernel": "rbf", "ell": 1}), "kernel rbf: it has no parameter 'ell'."),
-], ids=str)
+])
 def test_messages(make, message):
     with pytest.raises(ConfigError) as error:
         make()
