@@ -138,7 +138,6 @@ def learn(rows, block, basis, space, rule, state, mean_code, scratch, scores, st
                 terms[SHIFT, o] += change
                 terms[SHIFT_Z, o] += steps[1, lane]
                 terms[MEAN_SCORE, o] += change * (kappa - space.kappa_0)
-                terms[MEAN_SCORE_Z, o] += steps[1, lane] * (kappa - space.kappa_0)
                 has_moved = has_moved or change != 0.0
                 if rule.is_pegasos and terms[SQUARE, o] * rule.strength[o] > 1.0:
                     terms[SCALE, o] /= np.sqrt(terms[SQUARE, o] * rule.strength[o])

@@ -128,6 +128,18 @@ def test_shrinking_leaves_out_what_the_twin_leaves_out(loss, n_classes):
     assert 0.1 < 1 - active.mean() < 0.9
 
 
+def test_bounds_that_no_row_went_beyond_do_not_shrink():
+    problem, run = make_run(*toy(n_classes=3), loss="hinge")
+    machine, _ = machine_of(problem, run)
+    machine.visits[0].bounds[...] = [[-0.5, 0.0, -1.0], [0.0, 0.25, 2.0]]
+    machine.note_violation(is_first=True)
+    assert machine.visits[0].limits.tolist() == [[-0.5, -np.inf, -1.0], [np.inf, 0.25, 2.0]]
+    assert machine.violation.tolist() == [[-0.5, 0.0, -1.0], [0.0, 0.25, 2.0]]
+    machine.visits[0].bounds[...] = [[-9.0] * 3, [9.0] * 3]
+    machine.note_violation(is_first=False)  # of later sweeps over a block the rule takes no notice
+    assert machine.violation.tolist() == [[-0.5, 0.0, -1.0], [0.0, 0.25, 2.0]]
+
+
 def test_the_logistic_loss_is_never_shrunk():
     X, y = toy()
     problem, run = make_run(X, y, loss="logistic")
@@ -183,6 +195,19 @@ def test_the_dual_value_never_decreases(loss, intercept, n_classes, n_partial, m
         value = dual_value(problem, duals, centre)
         assert (value >= before - 1e-6 * np.abs(before)).all()
     assert (value > 0).all()
+
+
+@pytest.mark.parametrize("memory_limit", [10**9, 7000], ids=["in memory", "in blocks"])
+@pytest.mark.parametrize("n_partial", [1, 3])
+def test_every_row_is_visited_by_one_partial_solution(n_partial, memory_limit):
+    # From 0, "not seen yet", a visit moves every dual variable of the logistic loss.
+    X, y = toy(n_rows=301)
+    problem, run = make_run(X, y, loss="logistic", partial_solutions=n_partial, memory_limit=memory_limit)
+    machine = DualCD(problem, run)
+    machine.start_epoch()
+    for index, block in machine.reader.blocks(0):
+        machine.visit(block, 0, index)
+    assert (machine.reader.duals > 0).all()
 
 
 @pytest.mark.parametrize("n_partial", [1, 3])

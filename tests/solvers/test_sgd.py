@@ -97,6 +97,17 @@ def test_any_batching_of_the_rows_gives_the_same_bits(loss, schedule, n_classes)
         np.testing.assert_array_equal(points[0][2], point[2])
 
 
+def test_scalars_are_folded_at_steps_that_depend_on_t_alone():
+    problem, _ = make_run(*toy(n_rows=120))
+    machine, block, folded = SGD(problem, 1000), block_of(problem), []
+    for t in range(1, 3 * FOLD_STEPS + 1):
+        machine.feed(block, np.array([t % 120]))
+        if machine.state.terms[SHARE, 0] == 0:
+            folded.append(t)
+    powers = [2**k for k in range(20) if 2**k < FOLD_STEPS]
+    assert folded == [*powers, FOLD_STEPS, 2 * FOLD_STEPS, 3 * FOLD_STEPS]
+
+
 @pytest.mark.parametrize(("loss", "schedule"), SCHEDULES)
 def test_rows_of_weight_zero_are_no_steps(loss, schedule):
     X, y = toy(n_rows=200)
