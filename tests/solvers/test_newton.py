@@ -145,6 +145,8 @@ def test_a_step_that_is_too_long_is_cut_at_the_least_objective(monkeypatch):
     assert result.converged and cuts and all(0 < eta < 1 for eta in cuts)
     objectives = [record["objective"] for record in result.history]
     assert all(later <= earlier * (1 + 1e-12) for earlier, later in pairwise(objectives))
+    duals = [record["dual_objective"] for record in result.history]
+    assert duals == sorted(duals) and result.certificate.dual[0] >= duals[-1] * (1 - 1e-6)
 
 
 @pytest.mark.parametrize("loss", SMOOTH)
