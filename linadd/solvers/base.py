@@ -84,7 +84,9 @@ class Problem:
     def intercept_square(self):
         """Square of the intercept's feature value, as the dual solver and SGD use it."""
         if self.intercept == "free":
-            return FREE_INTERCEPT_SQUARE * self.centre.mean_norm
+            # With tiny costs the duals sum to little, and b would hardly move in an epoch.
+            total_cost = float(self.cost.max()) * self.census.weight_sum
+            return max(FREE_INTERCEPT_SQUARE * self.centre.mean_norm, 1.0 / total_cost)
         return self.intercept_scale**2 if self.intercept == "penalised" else 0.0
 
     def outputs(self, least_violation=0.0):

@@ -274,3 +274,11 @@ def test_certificates_are_asked_for_when_the_estimate_says_so_and_at_the_end():
         assert certified[-1] is not None and result.converged == (certified[-1] <= options["tol"])
         assert result.reads == sum(gap is not None for gap in certified) < len(certified) / 2
         assert result.certificate.gap == min(gap for gap in certified if gap is not None)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_free_intercept_moves_at_tiny_costs(loss):
+    # The duals sum to n C: a step of the intercept must not be as small as they are.
+    X, y = toy(n_rows=300)
+    problem, run = make_run(X, (y > 0) | (X[:, 0] > 0), loss=loss, C=1e-8, tol=1e-3)
+    assert DualCD(problem, run).solve().converged
