@@ -77,7 +77,10 @@ def cpu_features():
 
 
 compiled = numba.njit(cache=True, nogil=True, error_model="numpy")
-compiled_sums = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=SUM_FLAGS)
+# Every module that calls a function holds a copy of it, and a process takes the first copy that it loads. Where sums may
+# be re-associated the copies differ in their last bits, so results would depend on what was compiled or loaded before:
+# such functions must be inlined into each caller.
+compiled_sums = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=SUM_FLAGS, forceinline=True)
 
 
 def run_threads(function, tasks, n_threads):

@@ -197,3 +197,8 @@ def test_no_loop_leaves_its_arrays(tmp_path, compiled_result):
     # The cache does not tell code with checks from code without them.
     checked = run(tmp_path, NUMBA_BOUNDSCHECK="1", NUMBA_CACHE_DIR=str(_jit.cache_folder() / "checked"))
     assert_close(checked, compiled_result)
+
+
+def test_code_just_compiled_and_code_from_the_cache_give_the_same_bits(tmp_path):
+    cold = run(tmp_path, NUMBA_CACHE_DIR=str(tmp_path / "cold"))
+    assert cold["decisions"] == run(tmp_path, NUMBA_CACHE_DIR=str(tmp_path / "cold"))["decisions"]
