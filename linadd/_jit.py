@@ -77,9 +77,9 @@ def cpu_features():
 
 
 compiled = numba.njit(cache=True, nogil=True, error_model="numpy")
-# Every module that calls a function holds a copy of it, and a process takes the first copy that it loads. Where sums may
-# be re-associated the copies differ in their last bits, so results would depend on what was compiled or loaded before:
-# such functions must be inlined into each caller.
+# Each module that calls a function holds a copy of it, and a process takes the copy that it loads first. Where sums may
+# be re-associated the copies differ in their last bits, and results would depend on what was compiled or loaded before:
+# such functions are inlined into every caller.
 compiled_sums = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=SUM_FLAGS, forceinline=True)
 
 
