@@ -121,11 +121,9 @@ def solve(problem, run):
         signs = np.where(problem.targets == positive, 1.0, -1.0)
         task = liblinearutil.problem(signs, embedding), liblinearutil.parameter(command.format(cost=problem.cost[o]))
         model = call_until_stopped(partial(liblinearutil.train, *task), run.should_stop)
-        w, bias = model.get_decfun()
-        sign = model.get_labels()[0]  # LIBLINEAR's positive class is the first label that it saw
-        w = sign * np.reshape(w, (encoder.n_features, encoder.n_basis))
+        w, intercept[o] = model.get_decfun()  # of +1, which LIBLINEAR puts first
+        w = np.reshape(w, (encoder.n_features, encoder.n_basis))
         coef[:, :, o] = problem.centre.scale[:, None] * penalty.from_penalised(w, order)
-        intercept[o] = sign * bias
     reads, certificate = 1, None
     if run.options["certify"]:
         certificate, intercept = certify_primal(problem, run.memory, coef, intercept)
