@@ -12,18 +12,18 @@ from tests.solvers.problems import fit, toy
 
 SOLVERS = ("dual-cd", "sgd")
 # Rows in memory; in blocks of a tenth, 3 sweeps each.
-LIMITS = {"in memory": 10**9, "in blocks": 60_000}
+LIMITS = {"in memory": 10**9, "in blocks": 30_000}
 
 
 def rows(n_classes=3):
     """Float32 rows, more than one group of the census."""
-    X, y = toy(n_rows=2100, n_features=5, n_classes=n_classes)
+    X, y = toy(n_rows=1100, n_features=5, n_classes=n_classes)
     return X.astype(np.float32), y
 
 
 def options(limit, **choices):
     """Of a short run."""
-    return {"max_epochs": 3, "tol": 1e-9, "memory_limit": LIMITS[limit], "certify": True, "n_bins": 7} | choices
+    return {"max_epochs": 2, "tol": 1e-9, "memory_limit": LIMITS[limit], "certify": True, "n_bins": 7} | choices
 
 
 @pytest.fixture
@@ -51,8 +51,8 @@ def test_reader_chunks_and_formats(solver, limit, tmp_path):
     assert expected.summary["plan"]["fits"] == (limit == "in memory")
     sources = [open_source(X, y, chunk_rows=chunk_rows) for chunk_rows in (100, 1000, 5000)]
     for name, labels in (("rows.h5", None), ("rows.npy", y), ("rows.npz", None), ("rows.svm", None)):
-        sources += [open_source(tmp_path / name, labels, chunk_rows=chunk_rows) for chunk_rows in (None, 333)]
-    sources += [open_source(scipy.sparse.csr_array(X), y, chunk_rows=500)]
+        sources.append(open_source(tmp_path / name, labels, chunk_rows=333))
+    sources += [open_source(tmp_path / "rows.h5"), open_source(scipy.sparse.csr_array(X), y, chunk_rows=500)]
     for source in sources:
         model = train(source, Options(**options(limit, solver=solver)))
         assert model.digest == expected.digest, source.origin
@@ -62,10 +62,10 @@ def test_reader_chunks_and_formats(solver, limit, tmp_path):
 @pytest.mark.parametrize("dtype", ["u1", "i2", "<f4", ">f8", "i8", "f2"])
 @pytest.mark.parametrize("encoder", ["bspline", "fourier", "hermite", "identity"])
 def test_equal_values_of_any_dtype(encoder, dtype):
-    X = np.random.default_rng(0).integers(0, 255, (300, 3))
+    X = np.random.default_rng(0).integers(0, 255, (150, 3))
     y = (X[:, 0] > X[:, 1]).astype(int)
-    for limit in LIMITS.values():
-        choices = {"max_epochs": 3, "memory_limit": limit // 10, "encoder": encoder, "loss": "hinge"}
+    for memory_limit in (10**9, 3000):
+        choices = {"max_epochs": 1, "memory_limit": memory_limit, "encoder": encoder, "loss": "hinge"}
         expected = fit(X.astype(np.float64), y, **choices)
         model = fit(X.astype(dtype), y, **choices)
         assert model.digest == expected.digest
@@ -85,7 +85,7 @@ def test_any_layout_in_memory(memory_order):
 
 
 @pytest.mark.parametrize("limit", LIMITS)
-@pytest.mark.parametrize("n_partial", [1, 2, 3])
+@pytest.mark.parametrize("n_partial", [1, 3])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_threads_never_change_the_result(n_classes, n_partial, limit):
     X, y = rows(n_classes)
@@ -97,5 +97,5 @@ def test_threads_never_change_the_result(n_classes, n_partial, limit):
 def test_what_the_contract_lets_change_the_bits_does():
     X, y = rows()
     base = options("in blocks", solver="dual-cd", loss="hinge")
-    changes = ({}, {"seed": 1}, {"memory_limit": 5000}, {"training_chunk": 3})
+    changes = ({}, {"seed": 1}, {"memory_limit": 3000}, {"training_chunk": 2})
     assert len({fit(X, y, **base | change).coef.tobytes() for change in changes}) == 4

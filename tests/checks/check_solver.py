@@ -1,8 +1,8 @@
 """Laws of every solver in the list, through `train`: what a user may rely on whichever one is chosen.
 
 Each check takes a name of SOLVERS. A solver without certificate is judged by the one that `certify` makes. Those that
-refuse a problem do so by a ConfigError that names them: `refuses` turns that into an expected outcome, and the tests of
-the solver read the message.
+refuse a problem do so by a ConfigError that names them: `fit_unless_refused` makes that an expected outcome, and the
+tests of the solver read the message.
 """
 
 import warnings
@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from linadd.errors import ConfigError, ConvergenceWarning
-from linadd.losses import LOSSES as LOSS_TABLE
 from linadd.options import Options
 from linadd.solvers import SOLVERS
 from linadd.sources import open_source
@@ -46,7 +45,7 @@ def little(name):
 def losses_of(name):
     """The losses that the solver takes: all, or the smooth ones."""
     X, y = rows()
-    return [loss for loss in LOSSES if LOSS_TABLE[loss].is_smooth or not refuses(name, X, y, loss=loss, **COMMON)]
+    return [loss for loss in LOSSES if fit_unless_refused(name, X, y, loss=loss, **COMMON, **little(name))]
 
 
 def rows(n_rows=240, n_classes=2, seed=0):
@@ -67,14 +66,12 @@ def fit(name, X, y, weights=None, chunk_rows=None, progress=None, **choices):
         return train(source, Options(solver=name, **choices), progress)
 
 
-def refuses(name, *data, **choices):
-    """Whether the solver refuses the problem, in its own name."""
+def fit_unless_refused(name, *data, **choices):
+    """A model by the solver; None where it refuses the problem, in its own name."""
     try:
-        fit(name, *data, **choices)
+        return fit(name, *data, **choices)
     except ConfigError as error:
         assert f"solver {name}" in str(error)
-        return True
-    return False
 
 
 def optimum(X, y, **choices):
@@ -124,10 +121,11 @@ def check_blocks(name):
     """Rows in blocks lead to the optimum of rows in memory, or are refused."""
     X, y = rows()
     small = {"memory_limit": 5000}
-    choices = {**COMMON, "loss": "squared_hinge", **effort(name), "max_epochs": 100}
-    if refuses(name, X, y, **choices, **small):
+    choices = {**COMMON, "loss": "squared_hinge", **effort(name), "max_epochs": 50}
+    blocks = fit_unless_refused(name, X, y, **choices, **small)
+    if blocks is None:
         return
-    whole, blocks = fit(name, X, y, **choices), fit(name, X, y, **choices, **small)
+    whole = fit(name, X, y, **choices)
     assert whole.summary["plan"]["fits"] and not blocks.summary["plan"]["fits"]
     lower, upper = optimum(X, y, loss="squared_hinge", **COMMON)
     for model in (whole, blocks):
@@ -169,9 +167,9 @@ def check_weights(name):
     X, y = rows()
     weights = np.arange(len(y)) % 3 * 1.0
     choices = {**COMMON, "loss": "squared_hinge", "scale": "none", "knots": "uniform", **effort(name)}
-    if refuses(name, X, y, weights, **choices):
+    model, counts = fit_unless_refused(name, X, y, weights, **choices), weights.astype(int)
+    if model is None:
         return
-    model, counts = fit(name, X, y, weights, **choices), weights.astype(int)
     lower, upper = optimum(np.repeat(X, counts, axis=0), np.repeat(y, counts), **(choices | effort("dual-cd")))
     assert lower <= model.summary["objective"] <= upper * (1 + reached(name))
 

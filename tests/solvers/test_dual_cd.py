@@ -172,19 +172,19 @@ def dual_value(problem, duals, centre):
     return conjugates(problem, duals).sum(axis=0) - 0.5 * (w**2).sum(axis=1) - intercept
 
 
-@pytest.mark.parametrize("memory_limit", [10**9, 7000], ids=["in memory", "in blocks"])
+@pytest.mark.parametrize("memory_limit", [10**9, 5000], ids=["in memory", "in blocks"])
 @pytest.mark.parametrize("n_partial", [1, 2, 3])
 @pytest.mark.parametrize("n_classes", [2, 10])
 @pytest.mark.parametrize("intercept", ["free", "penalised"])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_the_dual_value_never_decreases(loss, intercept, n_classes, n_partial, memory_limit):
-    X, y = toy(n_rows=300, n_classes=n_classes)
+    X, y = toy(n_rows=200, n_classes=n_classes)
     options = {"loss": loss, "intercept": intercept, "partial_solutions": n_partial, "memory_limit": memory_limit}
     problem, run = make_run(X, y, training_chunk=30, **options)
     assert (problem.positions is None) == (memory_limit < 10**9)
     machine = DualCD(problem, run)
     value = np.full(problem.n_outputs, -np.inf)
-    for epoch in range(5):
+    for epoch in range(3):
         machine.start_epoch()
         terms, duals = machine.state.terms, machine.reader.duals
         centre = terms[INTERCEPT] - problem.intercept_square * terms[BALANCE]

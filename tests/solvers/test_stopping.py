@@ -50,12 +50,16 @@ def random_point(problem, seed=0):
     return coef, duals.astype(np.float32)
 
 
-def explicit_primal(problem, coef, intercept, o):
-    """P of output o at an intercept added to w . z."""
-    w = weights_of(problem, coef)[o]
-    margins = signs_of(problem)[:, o] * (explicit_codes(problem) @ w + intercept)
-    value = 0.5 * w @ w + costs_of(problem)[:, o] @ loss_values(problem, margins)
-    return value + (intercept**2 / (2 * problem.intercept_square) if problem.intercept == "penalised" else 0.0)
+def explicit_primal(problem, coef, o):
+    """P of output o, as a function of an intercept added to w . z."""
+    w, signs, costs = weights_of(problem, coef)[o], signs_of(problem)[:, o], costs_of(problem)[:, o]
+    scores, norm = explicit_codes(problem) @ w, 0.5 * w @ w
+    ridge = 1 / problem.intercept_square if problem.intercept == "penalised" else 0.0
+
+    def primal(intercept):
+        return norm + costs @ loss_values(problem, signs * (scores + intercept)) + 0.5 * ridge * intercept**2
+
+    return primal
 
 
 def explicit_dual(problem, duals, o):
@@ -84,19 +88,18 @@ def test_bounds_are_those_of_explicit_matrices(options, loss, intercept, n_class
     coef, duals = random_point(problem)
     certifier = Certifier(problem, run.memory, len(y))
     certificate = certifier.certify([coef], duals, np.full(problem.n_outputs, 0.3))
-    Z = explicit_codes(problem)
     mean_scores = np.einsum("jko,jk->o", coef.astype(np.float64), problem.centre.mean_code)
     for o in range(problem.n_outputs):
         bias = certifier.intercept[o] + mean_scores[o]  # of the centred code
-        primal = explicit_primal(problem, coef, bias, o)
-        np.testing.assert_allclose(certificate.primal[o], primal, rtol=EXACT)
+        primal = explicit_primal(problem, coef, o)
+        np.testing.assert_allclose(certificate.primal[o], primal(bias), rtol=EXACT)
         np.testing.assert_allclose(certificate.dual[o], explicit_dual(problem, duals, o), rtol=1e-9, atol=1e-9)
         if intercept == "none":
             assert abs(bias) < 1e-12
         else:
-            least = minimize_scalar(lambda b: explicit_primal(problem, coef, b, o), bracket=(-5, 5), tol=1e-12)  # noqa: B023
-            assert primal <= least.fun + EXACT * abs(least.fun)
-    assert len(Z) == len(y) and certifier.reads == 1
+            least = minimize_scalar(primal, bracket=(-5, 5), tol=1e-12)
+            assert primal(bias) <= least.fun + EXACT * abs(least.fun)
+    assert certifier.reads == 1
     np.testing.assert_array_equal(certifier.coef, coef)
 
 
