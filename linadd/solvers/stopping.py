@@ -257,7 +257,7 @@ class Certifier:
         self.problem, self.n_rows, self.memory = problem, n_rows, memory
         self.n_outputs = problem.n_outputs
         self.primal = np.full(self.n_outputs, np.inf)
-        self.dual = np.full(self.n_outputs, -np.inf)
+        self.dual = np.zeros(self.n_outputs)  # of a = 0, which is always feasible
         encoder = problem.encoder
         self.coef = np.zeros((encoder.n_features, encoder.n_basis, self.n_outputs), np.float32)
         self.intercept = np.zeros(self.n_outputs)

@@ -40,13 +40,13 @@ OPTIONS = [
 
 
 def random_point(problem, seed=0):
-    """(coef, duals inside the box) that belong to no run."""
+    """(coef, duals inside the box) that belong to no run; small duals, so that D > 0, which any certificate has."""
     rng = np.random.default_rng(seed)
     encoder = problem.encoder
     coef = rng.standard_normal((encoder.n_features, encoder.n_basis, problem.n_outputs)).astype(np.float32)
     costs = costs_of(problem)
     reach = costs if problem.loss.is_bounded else 3 * costs
-    duals = rng.uniform(0, 1, costs.shape) * reach * rng.integers(0, 2, costs.shape)
+    duals = rng.uniform(0, 2e-4, costs.shape) * reach * rng.integers(0, 2, costs.shape)
     return coef, duals.astype(np.float32)
 
 
@@ -118,6 +118,14 @@ def test_the_optimum_lies_between_the_bounds(loss):
     assert certificate.dual[0] <= best * (1 + 1e-9)
     assert certificate.primal[0] <= best * (1 + 1e-5)
     assert 0 <= certificate.gap < 1e-6
+
+
+def test_a_dual_point_below_that_of_zeros_is_not_reported():
+    X, y = toy()
+    problem, run = make_run(X, y, loss="squared_hinge")
+    coef, duals = random_point(problem)
+    certificate = Certifier(problem, run.memory, len(y)).certify([coef], duals * 5e5, np.zeros(1))
+    assert certificate.dual.tolist() == [0.0] and certificate.gap == 1.0
 
 
 def test_the_best_primal_and_dual_points_of_all_calls_are_kept_by_output():
