@@ -8,6 +8,7 @@ dual (-s 3, -s 1, -s 7). The embedding phi^d is dense within each feature, so it
 
 import ctypes
 import threading
+import warnings
 from concurrent.futures import Future, wait
 from functools import partial
 
@@ -16,7 +17,7 @@ import scipy.sparse
 
 from linadd import penalty
 from linadd.encoders.exact import encode
-from linadd.errors import ConfigError
+from linadd.errors import ConfigError, ConvergenceWarning
 from linadd.losses import HINGE, LOGISTIC, SQUARED_HINGE
 from linadd.solvers.base import SolverResult
 from linadd.solvers.stopping import certify_primal
@@ -56,6 +57,27 @@ def embed(problem):
     parts = [encode(problem.encoder, chunk.dense(), penalised=True) for chunk in problem.source.chunks()]
     scale = np.repeat(problem.centre.scale, problem.encoder.n_basis)
     return (scipy.sparse.vstack(parts, format="csr") @ scipy.sparse.diags_array(scale)).tocsr().astype(np.float64)
+
+
+class Messages:
+    """What LIBLINEAR prints: in no other way it tells that it stopped before its tolerance.
+
+    Parameters
+    ----------
+    parameter : liblinearutil.parameter
+        Told to print here.
+    """
+
+    def __init__(self, parameter):
+        self.parts = []
+        # ctypes keeps no reference to a callback: it lives as long as this object.
+        self.callback = parameter.print_func = type(parameter.print_func)(self.parts.append)
+
+    @property
+    def warning(self):
+        """The first warning, or None."""
+        lines = b"".join(self.parts).decode(errors="replace").splitlines()
+        return next((line.removeprefix("WARNING: ") for line in lines if line.startswith("WARNING: ")), None)
 
 
 def call_until_stopped(function, should_stop):
@@ -100,6 +122,11 @@ def solve(problem, run):
         For what LIBLINEAR cannot do, and where the package liblinear-official is missing.
     KeyboardInterrupt
         Where a stop is asked for: LIBLINEAR has no model until it ends.
+
+    Warns
+    -----
+    ConvergenceWarning
+        Where LIBLINEAR stopped before its tolerance.
     """
     try:
         from liblinear import liblinearutil
@@ -117,10 +144,14 @@ def solve(problem, run):
     intercept = np.zeros(problem.n_outputs)
     order = encoder.penalty_order if encoder.is_local else 0
     ctypes.CDLL(None).srand(run.plan.seed)  # LIBLINEAR permutes rows by rand() of the C library
+    stopped_by = None
     for o, positive in enumerate(problem.positive):
         signs = np.where(problem.targets == positive, 1.0, -1.0)
-        task = liblinearutil.problem(signs, embedding), liblinearutil.parameter(command.format(cost=problem.cost[o]))
-        model = call_until_stopped(partial(liblinearutil.train, *task), run.should_stop)
+        parameter = liblinearutil.parameter(command.format(cost=problem.cost[o]))
+        messages = Messages(parameter)
+        task = partial(liblinearutil.train, liblinearutil.problem(signs, embedding), parameter)
+        model = call_until_stopped(task, run.should_stop)
+        stopped_by = stopped_by or messages.warning
         w, intercept[o] = model.get_decfun()  # of +1, which LIBLINEAR puts first
         w = np.reshape(w, (encoder.n_features, encoder.n_basis))
         coef[:, :, o] = problem.centre.scale[:, None] * penalty.from_penalised(w, order)
@@ -128,4 +159,11 @@ def solve(problem, run):
     if run.options["certify"]:
         certificate, intercept = certify_primal(problem, run.memory, coef, intercept)
         reads += 2
-    return SolverResult(coef, intercept, True, 1, reads, [], certificate)
+    if stopped_by is not None:
+        warnings.warn(
+            f"solver liblinear: stopped before its tolerance {run.tol:g}: {stopped_by}. Raise tol, lower C, or use "
+            "dual-cd.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+    return SolverResult(coef, intercept, stopped_by is None, 1, reads, [], certificate)

@@ -6,7 +6,7 @@ import threading
 import numpy as np
 import pytest
 
-from linadd.errors import ConfigError
+from linadd.errors import ConfigError, ConvergenceWarning
 from linadd.solvers.liblinear import call_until_stopped, embed
 from linadd.solvers.stopping import certify_primal
 from tests.solvers.problems import LOSSES, explicit_codes, fit, make_run, toy
@@ -35,12 +35,13 @@ SOLVED += [("squared_hinge", "free"), ("logistic", "free")]
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize(("loss", "intercept"), SOLVED)
+@pytest.mark.filterwarnings("ignore::linadd.errors.ConvergenceWarning")
 def test_it_reaches_the_optimum_that_the_certificate_bounds(loss, intercept, n_classes):
     X, y = toy(n_classes=n_classes)
     choices = {"loss": loss, "intercept": intercept, "intercept_scale": 0.5, "center": False, "n_bins": 5, "C": 0.1}
     ours = fit(X, y, tol=1e-4, max_epochs=500, **choices)
+    # tol is LIBLINEAR's own: on gradients, not on the objective. For hinge it ends at its limit of 1,000 iterations.
     theirs = fit(X, y, solver="liblinear", tol=1e-5, certify=True, **choices)
-    # tol is LIBLINEAR's own: on gradients, not on the objective.
     np.testing.assert_allclose(theirs.summary["objective"], ours.summary["objective"], rtol=2e-4)
     assert theirs.summary["objective"] >= ours.summary["dual_objective"]
     np.testing.assert_allclose(theirs.decision_function(X), ours.decision_function(X), atol=0.05)
@@ -51,6 +52,18 @@ def test_without_a_request_there_is_no_certificate():
     X, y = toy()
     summary = fit(X, y, solver="liblinear").summary
     assert summary["gap"] is None and summary["objective"] is None and summary["reads"] == 3 and summary["converged"]
+
+
+def test_a_run_that_ends_at_its_limit_says_so():
+    X, y = toy()
+    choices = {"loss": "hinge", "intercept": "none", "center": False, "C": 1e6}
+    with pytest.warns(ConvergenceWarning) as caught:
+        model = fit(X, y, solver="liblinear", tol=1e-13, **choices)
+    assert [str(each.message) for each in caught] == [
+        "solver liblinear: stopped before its tolerance 1e-13: reaching max number of iterations. Raise tol, lower C, "
+        "or use dual-cd."
+    ]
+    assert not model.summary["converged"]
 
 
 def test_a_run_is_left_behind_when_a_stop_is_asked_for():
@@ -74,7 +87,7 @@ def test_runs_repeat_and_follow_the_seed():
 def test_its_intercept_is_that_of_the_problem():
     X, y = toy()
     choices = {"loss": "squared_hinge", "intercept": "penalised", "intercept_scale": 2.0, "center": False}
-    model = fit(X, y, solver="liblinear", tol=1e-8, **choices)
+    model = fit(X, y, solver="liblinear", tol=1e-6, **choices)
     problem, run = make_run(X, y, **choices)
     _, best = certify_primal(problem, run.memory, model.coef, model.intercept)
     np.testing.assert_allclose(model.intercept, best, atol=1e-3)
