@@ -156,9 +156,12 @@ def parse_numbers(text, starts, values):
     """Fill `values` from the numbers at `starts`; returns the place of the first that is none, or None."""
     left = np.empty(len(starts), np.int64)
     for k in left[: parse_decimals(text, starts, values, left)].tolist():
+        token = text[starts[k] : token_end(text, starts[k])].tobytes()
         try:
-            values[k] = float(text[starts[k] : token_end(text, starts[k])].tobytes())
+            values[k] = float(token)
         except ValueError:
+            return k
+        if b"_" in token:  # Python's own way to group digits
             return k
     return None
 

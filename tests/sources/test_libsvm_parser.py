@@ -80,6 +80,7 @@ def test_a_slice_of_rows():
         ("1 0:1\n", 1, "index 0 in '0:1' is below the first index, 1. Use --index-base 0 if the file counts from 0."),
         ("1 1:1\n\n1 2:1 1:3\n", 3, "index 1 in '1:3' comes after index 2. Sort each line by index, once each."),
         ("1 2:1 2:3\n", 1, "index 2 in '2:3' comes after index 2. Sort each line by index, once each."),
+        ("1 1:1_0\n", 1, "'1:1_0' is not INDEX:VALUE. Correct the line."),
         ("1 1:1 a\n", 1, "'a' is not INDEX:VALUE. Correct the line."),
         ("1 1\n", 1, "'1' is not INDEX:VALUE. Correct the line."),
         ("1 1:\n", 1, "'1:' is not INDEX:VALUE. Correct the line."),
