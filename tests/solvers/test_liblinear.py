@@ -86,7 +86,7 @@ def test_runs_repeat_and_follow_the_seed():
 
 def test_its_intercept_is_that_of_the_problem():
     X, y = toy()
-    choices = {"loss": "squared_hinge", "intercept": "penalised", "intercept_scale": 2.0, "center": False}
+    choices = {"loss": "squared_hinge", "intercept": "penalised", "intercept_scale": 2.0, "center": False, "C": 0.1}
     model = fit(X, y, solver="liblinear", tol=1e-6, **choices)
     problem, run = make_run(X, y, **choices)
     _, best = certify_primal(problem, run.memory, model.coef, model.intercept)
