@@ -21,8 +21,8 @@ from linadd.sparse_kernel.probit import log_phi
 from linadd.sparse_kernel.sparse_online_gp import SparseOnlineGPClassifier
 
 DATA = Path(__file__).resolve().parents[1] / "../shared/data"
-IDA_SETS = ("banana", "breast_cancer", "diabetis", "german", "heart", "image", "ringnorm", "splice", "thyroid",
-            "titanic", "twonorm", "waveform")
+IDA_SETS = ("banana", "breast_cancer", "diabetis", "flare_solar", "german", "heart", "image", "ringnorm", "splice",
+            "thyroid", "titanic", "twonorm", "waveform")
 BUDGETS = (10, 20, 50, 100, 200)
 
 
