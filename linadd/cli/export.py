@@ -19,7 +19,7 @@ def export(
 ):
     """Write a model as plain arrays, JSON or ONNX.
 
-    ONNX is for kernel classifiers, other than rodeo. The file is scored and compared with the model before it is kept.
+    ONNX is for kernel classifiers. The file is scored and compared with the model before it is kept.
     """
     from linadd.export import exporter_of  # these load numba
     from linadd.models import load_model

@@ -159,11 +159,6 @@ def score_tables(tables, X):
     return F, softmax(F, axis=1)
 
 
-def kinds_of(model):
-    """The kinds of export that a model has, keys of WRITERS."""
-    return [kind for kind in WRITERS if kind != "onnx" or model.key != "rodeo"]
-
-
 def export_kernel_model(model, path, to=None):
     """Write the tables of a model as npz, JSON or ONNX, checked against the model, whole or not at all.
 
@@ -189,10 +184,10 @@ def export_kernel_model(model, path, to=None):
     LinaddError
         The export does not give the model's scores and probabilities on the check rows; nothing is written.
     """
-    kinds, suffix = kinds_of(model), os.path.splitext(path)[1].lower()
+    suffix = os.path.splitext(path)[1].lower()
     to = suffix.removeprefix(".") if to is None else to
-    if to not in kinds:
-        raise ConfigError(f"export: {to!r} is not one of {', '.join(kinds)}, the exports of {model.key}.")
+    if to not in WRITERS:
+        raise ConfigError(f"export: {to!r} is not one of {', '.join(WRITERS)}.")
     if suffix != f".{to}":
         raise ConfigError(f"{path}: the export {to!r} is a *.{to} file. Give the name that suffix.")
     check_writable(path)

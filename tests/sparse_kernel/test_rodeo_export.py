@@ -1,4 +1,4 @@
-"""Exports of the Rodeo density classifier: the NumPy search from the file alone is the model's, to 1e-12."""
+"""Exports of the Rodeo density classifier: the search from the file alone is the model's, to 1e-12."""
 
 import json
 import math
@@ -8,7 +8,7 @@ import pytest
 
 from linadd.errors import LinaddError
 from linadd.sparse_kernel import export, rodeo_export
-from linadd.sparse_kernel.export import export_kernel_model, read_npz, score_tables
+from linadd.sparse_kernel.export import export_kernel_model, read_npz, score_onnx, score_tables
 from linadd.sparse_kernel.rodeo_bandwidths import local_bandwidths
 from linadd.sparse_kernel.rodeo_density import RodeoDensityClassifier
 from linadd.sparse_kernel.rodeo_export import log_density, rodeo_outputs
@@ -30,13 +30,16 @@ MODELS = {
 
 
 @pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("kind", ["npz", "json"])
+@pytest.mark.parametrize("kind", ["npz", "json", "onnx"])
 def test_the_file_alone_gives_scores_and_probabilities(name, kind, tmp_path):
     model, path = MODELS[name].fit(X, Y), tmp_path / f"model.{kind}"
     record = export_kernel_model(model, path)
     assert (record["to"], record["n_check_rows"], record["label_flips"]) == (kind, 32, 0)
     assert record["difference"] < 1e-12
-    scores, proba = score_tables(read_npz(path) if kind == "npz" else json.loads(path.read_text()), NEW)
+    if kind == "onnx":
+        scores, proba = score_onnx(path, NEW)
+    else:
+        scores, proba = score_tables(read_npz(path) if kind == "npz" else json.loads(path.read_text()), NEW)
     np.testing.assert_allclose(scores, model.scores(NEW), rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(proba, model.predict_proba(NEW), atol=1e-12)
 
