@@ -5,6 +5,7 @@ import scipy.sparse
 
 from linadd.cli.arguments import open_rows
 from linadd.errors import ConfigError, DataError
+from linadd.sources.columns import match_columns
 
 __all__ = ["RangeGuard", "open_for_model", "scored_pieces"]
 
@@ -14,7 +15,7 @@ POLICIES = ("clamp", "error", "report")
 
 
 def open_for_model(path, model, model_path, **options):
-    """The source of a file with the columns of a model.
+    """The source of a file with the columns of a model, in its order where both have names.
 
     Parameters
     ----------
@@ -30,7 +31,7 @@ def open_for_model(path, model, model_path, **options):
     Raises
     ------
     DataError
-        Another number of features (libsvm text of fewer is padded), or other names for them.
+        Another number of features (libsvm text of fewer is padded), or names that are not the model's in some order.
     """
     source = open_rows(path, **options)
     if source.is_sparse and source.n_features < model.n_features:
@@ -38,14 +39,7 @@ def open_for_model(path, model, model_path, **options):
     if source.n_features != model.n_features:
         message = f"has {source.n_features} features, the model {model_path} has {model.n_features}."
         raise DataError(f"{message} Give data of the same columns.", source=source.origin)
-    if source.feature_names is not None and model.feature_names is not None:
-        pairs = enumerate(zip(source.feature_names, model.feature_names, strict=True), 1)
-        differing = next(((j, here, there) for j, (here, there) in pairs if here != there), None)
-        if differing is not None:
-            j, here, there = differing
-            message = f"is named {here!r}, the model's is {there!r}. Bring the columns into the model's order."
-            raise DataError(message, source=source.origin, column=j)
-    return source
+    return match_columns(source, model.feature_names)
 
 
 def scored_pieces(source, model, guard, score):

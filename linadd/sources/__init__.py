@@ -12,6 +12,7 @@ from linadd.errors import ConfigError, DataError
 from linadd.sources.arrays import ArraySource, SparseSource
 from linadd.sources.base import ReadOptions, Source, reading
 from linadd.sources.dask_arrays import DaskSource
+from linadd.sources.frames import FrameSource
 from linadd.sources.hdf5 import HDF5Source
 from linadd.sources.libsvm import LibsvmSource
 from linadd.sources.npy import NpySource, NpzSource
@@ -20,7 +21,7 @@ from linadd.sources.where import WhereSource
 __all__ = ["SOURCES", "Source", "open_source"]
 
 # Data in memory, the first that accepts it.
-ARRAY_SOURCES = [SparseSource, DaskSource, ArraySource]
+ARRAY_SOURCES = [SparseSource, DaskSource, FrameSource, ArraySource]
 # Formats of files, in the order in which their content is tried when the suffix is unknown.
 FILE_SOURCES = [HDF5Source, NpySource, NpzSource, LibsvmSource]
 # Suffix -> class of the source.
@@ -44,7 +45,7 @@ def open_source(
 
     Parameters
     ----------
-    data : str or path-like, array_like, scipy sparse, dask array, or Source
+    data : str or path-like, array_like, scipy sparse, dask array, pandas or polars frame, or Source
         A path may end in `::group`; the longest existing file name before a `::` wins. A Source is returned as it is.
     y : array_like, shape (n_rows,), optional
         Labels, for data in memory and for `.npy` files.

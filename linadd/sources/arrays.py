@@ -63,10 +63,15 @@ class ArraySource(Source):
         check_length(self.n_rows, entries.shape, self.origin, name, self.names[0])
         return entries.reshape(-1)
 
+    def _entries_of(self, start, stop):
+        """Chunk of the labels and weights of rows start..stop-1, its X to be set."""
+        y, weight = (None if entries is None else entries[start:stop] for entries in (self.y, self.weight))
+        return Chunk(None, y, weight, start, self.origin)
+
     def _read(self, start, stop):
-        rows = slice(start, stop)
-        y, weight = (None if entries is None else entries[rows] for entries in (self.y, self.weight))
-        return Chunk(self.X[rows], y, weight, start, self.origin)
+        chunk = self._entries_of(start, stop)
+        chunk.X = self.X[start:stop]
+        return chunk
 
     def fingerprint(self):
         """Shape, dtype and a digest of sampled rows."""

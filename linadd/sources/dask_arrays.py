@@ -6,7 +6,6 @@ import threading
 import numpy as np
 import scipy.sparse
 
-from linadd.chunks import Chunk
 from linadd.errors import DataError
 from linadd.sources.arrays import ArraySource, canonical_csr, join_rows
 from linadd.sources.base import array_fingerprint, check_table, rows_of_bytes
@@ -83,8 +82,9 @@ class DaskSource(ArraySource):
         for k in range(first, last + 1):
             low, high = self._bounds[k : k + 2]
             pieces.append(self._block(k)[max(start, low) - low : min(stop, high) - low])
-        y, weight = (None if entries is None else entries[start:stop] for entries in (self.y, self.weight))
-        return Chunk(join_rows(pieces), y, weight, start, self.origin)
+        chunk = self._entries_of(start, stop)
+        chunk.X = join_rows(pieces)
+        return chunk
 
     def fingerprint(self):
         """Shape, dtype and dask's own name of the array, which follows from what it is computed from."""

@@ -14,6 +14,7 @@ import scipy.sparse
 
 from linadd.errors import DataError
 from linadd.sources import open_source
+from linadd.sources.columns import match_columns
 from linadd.sources.convert import convert
 
 
@@ -74,6 +75,32 @@ def build_dask_sparse(folder, X, y, weight):
 
     sparse = da.from_array(X, chunks=(max(1, len(X) // 2), -1)).map_blocks(scipy.sparse.csr_array)
     return sparse, {"y": y, "weights": weight}
+
+
+def build_pandas(folder, X, y, weight):
+    import pandas
+
+    return pandas.DataFrame(X, columns=list("abcdefgh")[: X.shape[1]]), {"y": pandas.Series(y), "weights": weight}
+
+
+def build_pandas_nullable(folder, X, y, weight):
+    import pandas
+
+    nullable = str(X.dtype).title().replace("Ui", "UI")
+    return pandas.DataFrame(X).astype(nullable), {"y": y, "weights": weight}
+
+
+def build_polars(folder, X, y, weight):
+    import polars
+
+    frame = polars.DataFrame({name: X[:, j] for j, name in enumerate("abcdefgh"[: X.shape[1]])})
+    return frame, {"y": polars.Series(y), "weights": weight}
+
+
+def build_columns(folder, X, y, weight):
+    data, own = build_polars(folder, X[:, ::-1], y, weight)
+    backwards = open_source(data, **own)
+    return match_columns(backwards, backwards.feature_names[::-1]), {}
 
 
 def build_npy(folder, X, y, weight):
@@ -166,6 +193,7 @@ BUILDERS = {name.removeprefix("build_"): build for name, build in globals().item
 # Formats that keep no dtype but their own, and those that hold no weights.
 FLOAT64_ONLY = {"libsvm", "libsvm_bz2"}
 WITHOUT_WEIGHTS = {"libsvm", "libsvm_bz2"}
+NAMES = {"pandas": list("abcd"), "polars": list("abcd"), "columns": list("dcba")}
 
 
 def open_table(name, folder, X, y, weight, **options):
@@ -193,8 +221,9 @@ def check_schema(name, folder):
     source = open_table(name, folder, X, y, weight)
     assert (source.n_rows, source.n_features, source.has_labels) == (11, 4, True)
     assert source.has_weights == (name not in WITHOUT_WEIGHTS)
-    assert source.feature_names is None and source.class_names is None
-    assert source.column_name(2) == 3
+    names = NAMES.get(name)
+    assert source.feature_names == names and source.class_names is None
+    assert source.column_name(2) == (names[2] if names else 3)
     assert source.chunk_rows >= 1 and isinstance(source.origin, str)
     assert scipy.sparse.issparse(source.read(0, 1).X) == source.is_sparse
 
@@ -291,6 +320,8 @@ def check_input_is_not_changed(name, folder):
     def content(data):
         if isinstance(data, (str, os.PathLike)):
             return (folder / os.path.basename(str(data).removesuffix("::a/b"))).read_bytes()
+        if hasattr(data, "to_numpy"):  # a frame, whose pickle holds caches too
+            data = data.to_numpy()
         return pickle.dumps(data.compute() if hasattr(data, "compute") else data)
 
     X, y, weight = position_table(9, 3)

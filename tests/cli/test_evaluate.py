@@ -95,11 +95,27 @@ def test_libsvm_text_of_fewer_columns_is_padded(linadd, model, tmp_path):
     assert linadd("evaluate", model, wide).err == f"error: {message}\n"
 
 
+def test_columns_in_another_order_are_matched_by_name(linadd, model, tmp_path):
+    X, y = rows_and_labels(200, seed=3)
+    plain = write_h5(tmp_path / "plain.h5", X=X, y=y)
+    order = [2, 0, 1]
+    path = write_h5(tmp_path / "swapped.h5", X=X[:, order], y=y, feature_names=[NAMES[j] for j in order])
+    records = [linadd("evaluate", model, each, "--json").record for each in (plain, path)]
+    same = ("accuracy", "auc", "log_loss", "confusion", "range")
+    assert [records[0][name] for name in same] == [records[1][name] for name in same]
+    for out, each in (("plain.npy", plain), ("swapped.npy", path)):
+        assert linadd("predict", model, each, "-o", tmp_path / out, "--output", "decision").status == 0
+    np.testing.assert_array_equal(np.load(tmp_path / "plain.npy"), np.load(tmp_path / "swapped.npy"))
+
+
 def test_columns_of_other_names_are_refused(linadd, model, tmp_path):
     X, y = rows_and_labels(20)
-    path = write_h5(tmp_path / "swapped.h5", X=X, y=y, feature_names=["height", "age", "dose"])
+    path = write_h5(tmp_path / "other.h5", X=X, y=y, feature_names=["age", "weight", "dose"])
     run = linadd("evaluate", model, path)
-    message = f"{path}, column 1: is named 'height', the model's is 'age'. Bring the columns into the model's order."
+    message = (
+        f"{path}: has no column 'height', which the model needs, but one named 'weight', which it does not know. Give "
+        "data of the same columns."
+    )
     assert (run.status, run.err) == (1, f"error: {message}\n")
 
 
