@@ -8,7 +8,7 @@ The tree, in the order in which data flow; a module imports from those above it 
     atomic.py           files that appear whole or not at all
     interrupt.py        Ctrl-C: once stops, twice aborts
     chunks.py           consecutive rows, read ahead
-    census.py           one pass over the data: ranges, moments, sample (row_sample.py), labels, faults
+    census.py           one pass over the data: ranges, moments, sample, labels, faults
     losses.py           hinge, squared hinge, logistic: value, derivative, dual step
     labels.py           counts of the labels, and those that nothing can be trained on
     metrics.py          accuracy, recall, AUC, log loss of a stream
@@ -21,8 +21,10 @@ The tree, in the order in which data flow; a module imports from those above it 
     model.py            the trained classifier: scores, labels, curves, its file
     sparse_kernel/      five kernel classifiers for small data
     train.py            wires a source, an encoder, a loss and a solver into a model
+    stream.py           stochastic gradient over rows as they come
     search.py           C, folds and settings of a grid trained on shared reads; the best of them
     models.py           load_model: class key of a file -> class
+    estimator_input.py  rows as scikit-learn's users hand them over -> a source
     estimators.py       AdditiveClassifier, by the conventions of scikit-learn
     export/             one file a target
     plots.py            pictures; alone imports matplotlib

@@ -8,12 +8,15 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from linadd.errors import ConfigError, DataWarning
+from linadd.estimator_input import is_named_data, open_rows
 from linadd.losses import LOSSES
+from linadd.metrics import Confusion, class_indices, predicted_indices
 from linadd.options import Options
-from linadd.sources import open_source
-from linadd.train import Stream, train
+from linadd.stream import Stream
+from linadd.train import Progress, train_embedded
 
 RENAMED = {"random_state": "seed"}  # scikit-learn's name -> the option's
+NOT_OPTIONS = {"warm_start"}  # parameters that are no option of training
 
 
 def has_probabilities(classifier):
@@ -69,6 +72,9 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         Spend two more reads for the gap of a solver that has none.
     stop_on : {"gap", "violation"}
         Stopping rule.
+    warm_start : bool
+        Let `fit` begin at the coefficients of the last one: newton and sgd do; dual-cd and liblinear begin at zero all
+        the same, which a log line says. The minimum is the same one.
     random_state : int
         Seed.
     n_jobs : int
@@ -87,9 +93,11 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
     history_ : list of dict
         One record an epoch.
     n_iter_ : int
-        Epochs.
+        Passes over the data; 1 after `partial_fit`.
     n_features_in_ : int
         Features.
+    feature_names_in_ : array of str, shape (n_features_in_,)
+        Their names, where the data have them: those of a frame or a file.
     model_ : AdditiveModel
         What the command line, files and exports use.
 
@@ -134,6 +142,7 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         n_expected=100_000,
         certify=False,
         stop_on="gap",
+        warm_start=False,
         random_state=0,
         n_jobs=1,
     ):
@@ -165,6 +174,7 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         self.n_expected = n_expected
         self.certify = certify
         self.stop_on = stop_on
+        self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
 
@@ -175,19 +185,20 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
 
     def options(self):
         """The parameters as checked training options; raises ConfigError."""
-        return Options(**{RENAMED.get(name, name): value for name, value in self.get_params(deep=False).items()})
+        values = {name: value for name, value in self.get_params(deep=False).items() if name not in NOT_OPTIONS}
+        return Options(**{RENAMED.get(name, name): value for name, value in values.items()})
 
     def fit(self, X, y=None, sample_weight=None):
         """Train on rows in memory, or out of core on a file.
 
         Parameters
         ----------
-        X : array, sparse array, dask array, shape (n_samples, n_features); or a path or Source with labels
+        X : array, sparse array, frame, dask array, shape (n_samples, n_features); or a path or Source with labels
             Feature values.
         y : array, shape (n_samples,)
             Labels, for rows in memory.
-        sample_weight : array, shape (n_samples,), optional
-            Factors of C, for rows in memory.
+        sample_weight : array, shape (n_samples,), or str, optional
+            Factors of C; for a file the name of its weights.
 
         Returns
         -------
@@ -195,20 +206,25 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
 
         Raises
         ------
-        DataError, ConfigError
-            Before any training.
+        DataError, ConfigError, ValueError, TypeError
+            Before any training; the last two are scikit-learn's, on rows in memory.
 
         Warns
         -----
         ConvergenceWarning
             Where the tolerance was not reached.
         """
-        self.model_ = train(open_source(X, y, weights=sample_weight), self.options())
+        rows = open_rows(self, X, y, sample_weight, is_first=True, least_rows=2)
+        start = getattr(self, "model_", None) if self.warm_start else None
+        self.model_, self.embedded_ = train_embedded(rows, self.options(), Progress(), start)
         self.stream_ = None
         return self
 
     def partial_fit(self, X, y=None, classes=None, sample_weight=None, census=None):
         """Take one step of stochastic gradient for each row, in order.
+
+        After `fit` it goes on from the fitted model, with its classes, ranges and scale. With a census, any batching of
+        the same rows in the same order gives the same bits; a row of weight 0 is no step at all.
 
         Parameters
         ----------
@@ -217,8 +233,8 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         classes : array, shape (n_classes,)
             All labels that will come; needed in the first call unless `census` has labels.
         census : path, Source or (X, y), optional
-            Data whose ranges, scale and centre to use, in the first call; without it they are taken from the rows of
-            that call, with a warning, and later values beyond their range are clamped.
+            Data whose ranges, scale and centre to use, in the first call (after `fit`: to start anew with); without it
+            they are taken from the rows of that call, with a warning, and later values beyond their range are clamped.
 
         Returns
         -------
@@ -226,31 +242,35 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
 
         Raises
         ------
-        DataError, ConfigError
-            As in `fit`, and on labels outside `classes`.
+        DataError, ConfigError, ValueError, TypeError
+            As in `fit`, and on labels outside `classes`, or other classes than in an earlier call.
         """
-        rows = open_source(X, y, weights=sample_weight)
-        if getattr(self, "stream_", None) is None:
-            self.stream_ = self.start_stream(X, sample_weight, classes, census)
-        self.stream_.feed(rows)
-        self.model_ = self.stream_.model()
+        stream = getattr(self, "stream_", None)
+        if stream is None and (census is not None or not hasattr(self, "model_")):
+            rows = open_rows(self, X, y, sample_weight, is_first=True)
+            stream = self.start_stream(rows, classes, census)
+        else:
+            rows = open_rows(self, X, y, sample_weight)
+            stream = stream or Stream.after(self.model_, self.embedded_, self.options())
+            check_classes(classes, stream.embedded.census.classes)
+        stream.feed(rows)
+        self.stream_, self.model_ = stream, stream.model()
         return self
 
-    def start_stream(self, X, sample_weight, classes, census):
-        """A stream whose embedding comes from `census`, or from the rows X of the first call."""
+    def start_stream(self, rows, classes, census):
+        """A stream whose embedding comes from `census`, or from the rows of the first call."""
         if census is not None:
-            source = open_source(*census) if isinstance(census, tuple) else open_source(census)
-            return Stream(source, self.options(), source.n_rows, None if source.has_labels else classes)
+            source = open_rows(self, *census) if isinstance(census, tuple) else open_rows(self, census)
+            return Stream.over(source, self.options(), source.n_rows, None if source.has_labels else classes)
         if classes is None:
             raise ConfigError("partial_fit: the first call needs classes=, all labels that will come, or census=.")
-        rows = open_source(X, weights=sample_weight)
         warnings.warn(
             f"partial_fit: ranges and scale are taken from the {rows.n_rows} rows of the first call. Give census= to "
             "take them from all data.",
             DataWarning,
             stacklevel=3,
         )
-        return Stream(rows, self.options(), self.n_expected, classes)
+        return Stream.over(rows, self.options(), self.n_expected, classes)
 
     @property
     def classes_(self):
@@ -280,13 +300,8 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def n_iter_(self):
-        """Epochs."""
-        return max(len(self.fitted().history), 1)
-
-    @property
-    def n_features_in_(self):
-        """Features."""
-        return self.fitted().n_features
+        """Passes over the data; 1 after `partial_fit`, which sees each row once."""
+        return self.fitted().summary["passes"]
 
     def fitted(self):
         """The model; raises NotFittedError before fit."""
@@ -298,16 +313,22 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array, sparse array or dask array, shape (n_samples, n_features); or a path or Source
+        X : array, sparse array, frame or dask array, shape (n_samples, n_features); or a path or Source
             Feature values; clamped to the training range.
+
+        Raises
+        ------
+        DataError, ValueError, TypeError
+            On rows that do not fit the model. Columns of an array in another order than in `fit` are not seen; those
+            of a frame are refused, those of a file with names are put in order.
         """
         decisions = self.decisions(X)
         return decisions[:, 0] if decisions.shape[1] == 1 else decisions
 
     def decisions(self, X):
         """Scores (n_samples, n_outputs), chunk by chunk."""
-        model, source = self.fitted(), open_source(X)
-        chunks = source.chunks()
+        model = self.fitted()
+        chunks = open_rows(self, X).chunks()
         return np.concatenate([model.decision_function(part.dense(), part.origin, part.row_number) for part in chunks])
 
     def predict(self, X):
@@ -322,6 +343,33 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         """
         return self.fitted().probabilities_of(self.decisions(X))
 
+    def score(self, X, y=None, sample_weight=None):
+        """Share of the rows, by weight, that are given their label.
+
+        Parameters
+        ----------
+        X : as in `decision_function`
+            A path or Source brings its labels and weights.
+        y : array, shape (n_samples,)
+            Labels, for rows in memory.
+        sample_weight : array, shape (n_samples,), or str, optional
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+        """
+        if not is_named_data(X):
+            return super().score(X, y, sample_weight)
+        model, rows = self.fitted(), open_rows(self, X, y, sample_weight)
+        rows.require_labels()
+        accuracy = Confusion(len(model.classes))
+        for chunk in rows.chunks():
+            decisions = model.decision_function(chunk.dense(), chunk.origin, chunk.row_number)
+            index = class_indices(chunk.y, model.classes)
+            accuracy.update(index, predicted_indices(decisions), chunk.weight)
+        return accuracy.accuracy
+
     def save(self, path):
         """Write the model file, whole or not at all.
 
@@ -331,3 +379,10 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
             Ends in .safetensors.
         """
         self.fitted().save(path)
+
+
+def check_classes(given, classes):
+    """Raise ConfigError where a later call of partial_fit names other classes than the first."""
+    if given is not None and not np.array_equal(np.unique(given), classes):
+        given, known = (", ".join(map(str, values)) for values in (np.unique(given), classes))
+        raise ConfigError(f"partial_fit: classes={given} are not those of the first call or of fit, {known}.")

@@ -1,29 +1,29 @@
 """`train`: the only place that wires source, census, encoder, loss and solver into a model."""
 
+import logging
 import time
 import warnings
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from linadd.census import Census, take_census
+from linadd.census import SAMPLE_ROWS, Census, take_census
 from linadd.encoders import make_encoder
 from linadd.encoders.base import Encoder
 from linadd.encoders.centring import Centre, CodeMoments
-from linadd.encoders.exact import check_finite
 from linadd.encoders.rows import locate, positions_dtype
 from linadd.errors import ConfigError, ConvergenceWarning, DataError, DataWarning
 from linadd.losses import LOSSES
 from linadd.model import AdditiveModel
 from linadd.options import Options
-from linadd.row_sample import SAMPLE_ROWS
 from linadd.solvers import SOLVERS, choose_solver
-from linadd.solvers.base import Problem, Run
-from linadd.solvers.blocks import measured
+from linadd.solvers.base import Problem, Run, Start
 from linadd.solvers.memory import Memory
 from linadd.solvers.outputs import NO_FOLD
 from linadd.solvers.plan import make_plan
-from linadd.solvers.sgd import SGD
+
+log = logging.getLogger(__name__)
 
 # C times weights, up to which all solvers were seen to end with finite coefficients and a true gap.
 LARGEST_COST = 1e15
@@ -175,7 +175,7 @@ def make_run(options, plan, memory, progress):
     )  # fmt: skip
 
 
-def train(source, options=None, progress=None):
+def train(source, options=None, progress=None, start=None):
     """Train an additive classifier.
 
     Parameters
@@ -186,6 +186,8 @@ def train(source, options=None, progress=None):
         What to train and how.
     progress : Progress, optional
         Told what happens, and asked whether to stop.
+    start : AdditiveModel, optional
+        Where newton and sgd begin; dual-cd and liblinear begin at zero all the same, and a log line says so.
 
     Returns
     -------
@@ -196,7 +198,7 @@ def train(source, options=None, progress=None):
     DataError
         On data that cannot be learned from, before any training.
     ConfigError
-        On options that cannot work together or with these data.
+        On options that cannot work together or with these data, or a start of another shape.
 
     Warns
     -----
@@ -205,85 +207,50 @@ def train(source, options=None, progress=None):
     DataWarning
         On constant features.
     """
-    options, progress, started = options or Options(), progress or Progress(), time.monotonic()
+    return train_embedded(source, options or Options(), progress or Progress(), start)[0]
+
+
+def train_embedded(source, options, progress, start=None):
+    """What `train` does, and what it learned from: (AdditiveModel, lean Embedded)."""
+    started = time.monotonic()
     plan, memory = plan_of(source, options), Memory(options.memory_limit)
     embedded = embed(source, options, plan, memory, progress)
     run = make_run(options, plan, memory, progress)
     problem = make_problem(source, embedded, options)
     name = choose_solver(problem, run) if options.solver == "auto" else options.solver
+    if start is not None:
+        run = replace(run, start=start_of(start, problem, name))
     result = SOLVERS[name].solve(problem, run)
     model = AdditiveModel(
         embedded.encoder, result.coef, result.intercept, embedded.census.classes, options.loss, embedded.centre.scale,
         source.feature_names, options.record(), result.history, summarise(result, source, plan, name, started),
         source.fingerprint(),
     )  # fmt: skip
+    if run.start is not None:
+        model.summary["start"] = start.digest
     warn_of_convergence(model, options, embedded.census)
-    return model
+    return model, lean(embedded)
 
 
-class Stream:
-    """Stochastic gradient over rows as they come: the solver sgd, one pass, in the order given.
+def lean(embedded):
+    """The embedding without the rows that it was made from."""
+    census = replace(embedded.census, sample=np.zeros((0, 0)), sample_weight=np.zeros(0))
+    return embedded._replace(census=census, targets=None, costs=None, folds=None, positions=None)
 
-    Parameters
-    ----------
-    source : Source
-        Rows that ranges, scale and centre are taken from, by two reads; usually the whole training file.
-    options : Options
-        What to train and how.
-    n_expected : int
-        Rows that lambda = 1 / (n C) counts on.
-    classes : array, optional
-        All labels, where the source does not have them.
-    """
 
-    def __init__(self, source, options, n_expected, classes=None):
-        self.options, self.source = options, source
-        plan, memory = plan_of(source, options), Memory(options.memory_limit)
-        embedded = embed(source, options, plan, memory, Progress(), classes)
-        self.embedded = embedded._replace(targets=None, costs=None, folds=None, positions=None)
-        self.problem = make_problem(source, self.embedded, options)
-        self.machine = SGD(self.problem, n_expected, options.schedule)
-        self.factors = class_factors(embedded.census, options.class_weight)
-        self.n_rows = 0
-
-    def feed(self, rows):
-        """One step for each row of a Source of labelled rows, in order.
-
-        Raises
-        ------
-        DataError
-            On a label that the first rows did not have, another number of features, or a value that is not finite.
-        """
-        encoder, classes = self.embedded.encoder, self.embedded.census.classes
-        rows.require_labels()
-        if rows.n_features != encoder.n_features:
-            raise DataError(f"has {rows.n_features} features; the model has {encoder.n_features}.", source=rows.origin)
-        for chunk in rows.chunks():
-            X = chunk.dense()
-            check_finite(X, chunk.origin, rows.feature_names, chunk.row_number)
-            targets = np.minimum(np.searchsorted(classes, chunk.y), len(classes) - 1).astype(np.int32)
-            if (classes[targets] != chunk.y).any():
-                i = int(np.argmax(classes[targets] != chunk.y))
-                raise DataError(
-                    f"the label {chunk.y[i].item()!r} is not among the classes {', '.join(map(str, classes))}.",
-                    source=chunk.origin, row=chunk.row_number(i),
-                )  # fmt: skip
-            weight = np.ones(chunk.n_rows) if chunk.weight is None else chunk.weight
-            positions = np.empty(X.shape, positions_dtype(encoder))
-            locate(encoder, X, positions)
-            costs = (self.factors[targets] * weight).astype(np.float32)
-            self.machine.feed(measured(self.problem, positions, targets, costs), np.arange(chunk.n_rows))
-            self.n_rows += chunk.n_rows
-
-    def model(self):
-        """The model of the rows so far."""
-        coef, intercept = self.machine.point(self.options.average)
-        summary = {"solver": "sgd", "gap": None, "converged": True, "n_rows": self.n_rows}
-        return AdditiveModel(
-            self.embedded.encoder, coef, intercept, self.embedded.census.classes, self.options.loss,
-            self.embedded.centre.scale, self.source.feature_names, self.options.record(), [], summary,
-            self.source.fingerprint(),
-        )  # fmt: skip
+def start_of(model, problem, solver):
+    """The Start of a model's coefficients; None for a solver that begins at zero. ConfigError if they do not fit."""
+    kind = (model.encoder.name, model.encoder.options, model.n_features, model.classes.tolist())
+    encoder = problem.encoder
+    if kind != (encoder.name, encoder.options, encoder.n_features, problem.census.classes.tolist()):
+        raise ConfigError(
+            f"warm_start: the present model has the encoder {kind[0]} {kind[1]}, {kind[2]} features and the classes "
+            f"{', '.join(map(str, kind[3]))}; these are others now. Set warm_start=False to start anew."
+        )
+    if not SOLVERS[solver].starts:
+        log.info("warm_start: the solver %s begins at zero; newton and sgd can start from a model.", solver)
+        return None
+    return Start(model.coef, model.intercept, model.summary["n_rows"])
 
 
 def summarise(result, source, plan, solver, started):
@@ -312,7 +279,7 @@ def warn_of_data(census, encoder):
         names = [str(census.column_name(j)) for j in encoder.constant[:5]]
         more = f" and {len(encoder.constant) - 5} more" if len(encoder.constant) > 5 else ""
         listed = ", ".join(names) + more
-        warnings.warn(f"{census.origin}: constant features contribute nothing: {listed}.", DataWarning, stacklevel=4)
+        warnings.warn(f"{census.origin}: constant features contribute nothing: {listed}.", DataWarning, stacklevel=5)
 
 
 def warn_of_convergence(model, options, census):
@@ -332,7 +299,7 @@ def warn_of_convergence(model, options, census):
         f"stopped after {passes} at {reached}. Raise max_epochs, lower C={options.C:g}, or accept it by a larger tol."
         f"{scale_remedy(census, options)}",
         ConvergenceWarning,
-        stacklevel=3,
+        stacklevel=4,
     )
 
 

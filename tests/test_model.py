@@ -88,7 +88,7 @@ def test_values_that_are_not_finite_are_named(trained):
     with pytest.raises(DataError) as caught:
         model.predict(bad)
     assert str(caught.value) == (
-        "array, row 8, column 3: the value is nan. linadd needs finite numbers: fill or drop this row."
+        "array, row 8, column 3: the value is nan. linadd takes no NaN or infinity: fill or drop this row."
     )
     named = AdditiveModel(**{**vars(model), "feature_names": ["a", "b", "c", "d"]})
     with pytest.raises(DataError, match="array, row 9, column 'a': the value is inf"):
@@ -137,7 +137,7 @@ def test_a_grid_must_be_finite(trained):
     with pytest.raises(DataError) as caught:
         trained[0].component(0, [0.0, np.nan])
     assert str(caught.value) == (
-        "grid, row 2, column 1: the value is nan. linadd needs finite numbers: fill or drop this row."
+        "grid, row 2, column 1: the value is nan. linadd takes no NaN or infinity: fill or drop this row."
     )
     assert trained[0].component(np.int64(1), 0.5).shape == (1, trained[0].n_outputs)
 

@@ -10,7 +10,7 @@ from linadd.errors import ConfigError, ConvergenceWarning, DataError, DataWarnin
 from linadd.options import Options
 from linadd.solvers import SOLVERS
 from linadd.sources import open_source
-from linadd.train import Progress, Stream, class_factors, survey, train
+from linadd.train import Progress, class_factors, survey, train
 from tests.solvers.problems import fit, make_run, toy
 
 KEYS = {
@@ -244,74 +244,3 @@ class TestClassWeight:
         by_class = fit(X, y, class_weight={1: 3.0}, **choices).summary
         by_row = fit(X, y, np.where(y == 1, 3.0, 1.0), **choices).summary
         np.testing.assert_allclose(by_class["objective"], by_row["objective"], rtol=1e-3)
-
-
-class TestStream:
-    OPTIONS = Options(solver="sgd", max_epochs=1, shuffle=False, loss="squared_hinge")
-
-    def stream(self, n_classes=3):
-        """(X, y, stream) with the census of all rows."""
-        X, y = toy(n_rows=300, n_classes=n_classes)
-        return X, y, Stream(open_source(X, y), self.OPTIONS, len(y))
-
-    @pytest.mark.parametrize("n_classes", [2, 3])
-    def test_it_is_the_solver_sgd_in_file_order(self, n_classes):
-        X, y, stream = self.stream(n_classes)
-        for piece in np.array_split(np.arange(300), 7):
-            stream.feed(open_source(X[piece], y[piece], chunk_rows=5))
-        model, whole = stream.model(), train(open_source(X, y), self.OPTIONS)
-        np.testing.assert_array_equal(model.coef, whole.coef)
-        np.testing.assert_array_equal(model.intercept, whole.intercept)
-        assert model.summary == {"solver": "sgd", "gap": None, "converged": True, "n_rows": 300}
-
-    def test_rows_of_weight_zero_change_nothing(self):
-        X, y, stream = self.stream()
-        other = Stream(open_source(X, y), self.OPTIONS, len(y))
-        stream.feed(open_source(X[:50], y[:50]))
-        other.feed(open_source(X[:100], y[:100], weights=np.repeat([1.0, 0.0], 50)))
-        np.testing.assert_array_equal(stream.model().coef, other.model().coef)
-
-    def test_the_last_iterate_can_be_asked_for(self):
-        X, y = toy()
-        models = []
-        for average in (True, False):
-            stream = Stream(open_source(X, y), Options(average=average), len(y))
-            stream.feed(open_source(X, y))
-            models.append(stream.model())
-        assert not np.array_equal(models[0].coef, models[1].coef)
-
-    @pytest.mark.parametrize(
-        ("change", "message"),
-        [
-            (lambda X, y: (X[:, :3], y), "array: has 3 features; the model has 4."),
-            (lambda X, y: (X, y + 1), "array, row 3: the label 3 is not among the classes 0, 1, 2."),
-            (lambda X, y: (X, y.astype(str)), "array, row 1: the label '0' is not among the classes 0, 1, 2."),
-            (lambda X, y: (X, y - 0.5), "array, row 1: the label -0.5 is not among the classes 0, 1, 2."),
-            (lambda X, y: (X, None), "array: has no labels. Give y."),
-            (
-                lambda X, y: (np.where(np.isin(X, X[5, 2]), np.inf, X), y),
-                "array, row 6, column 3: the value is inf. linadd needs finite numbers: fill or drop this row.",
-            ),
-        ],
-    )
-    def test_rows_that_do_not_fit_are_refused_and_leave_the_model(self, change, message):
-        X, y, stream = self.stream()
-        stream.feed(open_source(X, y))
-        before, y = stream.model(), np.repeat([0, 1, 2], 100)
-        y[2] = 2
-        with pytest.raises(DataError) as caught:
-            stream.feed(open_source(*change(X[:50], np.where(y[:50] == 2, 2, 0))))
-        assert str(caught.value) == message
-        np.testing.assert_array_equal(stream.model().coef, before.coef)
-
-    def test_balanced_needs_counts(self):
-        with pytest.raises(ConfigError) as caught:
-            Stream(open_source(toy()[0]), Options(class_weight="balanced"), 100, classes=[0, 1])
-        assert str(caught.value) == (
-            "class_weight: 'balanced' needs the counts of a census. Give census=, or the factors."
-        )
-
-    def test_one_class_is_refused(self):
-        with pytest.raises(ConfigError) as caught:
-            Stream(open_source(toy()[0]), Options(), 100, classes=["a", "a"])
-        assert str(caught.value) == "classes: ['a'] is one label only. Name all labels that will come."

@@ -106,7 +106,7 @@ def check_finite(X, origin, feature_names=None, row_number=lambda i: i + 1):
         i, j = np.argwhere(~np.isfinite(X))[0]
         name = feature_names[j] if feature_names else int(j) + 1
         raise DataError(
-            f"the value is {X[i, j]}. linadd needs finite numbers: fill or drop this row.",
+            f"the value is {X[i, j]}. linadd takes no NaN or infinity: fill or drop this row.",
             source=origin, row=row_number(int(i)), column=name,
         )  # fmt: skip
 

@@ -15,12 +15,13 @@ class Solver(NamedTuple):
 
     solve: object  # (problem, run) -> SolverResult
     certifies: bool  # reports a duality gap without extra reads
+    starts: bool = False  # from the coefficients of `run.start`, where there are any
 
 
 SOLVERS = {
     "dual-cd": Solver(dual_cd.solve, True),
-    "newton": Solver(newton.solve, True),
-    "sgd": Solver(sgd.solve, False),
+    "newton": Solver(newton.solve, True, True),
+    "sgd": Solver(sgd.solve, False, True),
     "liblinear": Solver(liblinear.solve, False),
 }
 

@@ -8,12 +8,15 @@ positive class of output o, else -1.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
+from linadd._simd import N_LANES, aligned_zeros
 from linadd.census import Census
 from linadd.encoders.base import Encoder
 from linadd.encoders.centring import Centre
+from linadd.encoders.rows import coef_shape
 from linadd.losses import Loss
 from linadd.solvers.memory import Memory
 from linadd.solvers.outputs import Outputs
@@ -100,6 +103,27 @@ class Problem:
         flat = np.moveaxis(coef[:, :, : self.encoder.n_basis], 0, 2)
         return flat.reshape(*flat.shape[:2], -1)[:, :, : self.n_outputs]
 
+    def solver_coef(self, coef):
+        """Coefficients (n_features, n_basis, n_outputs) as a solver keeps them: the inverse of `encoder_coef`."""
+        lanes = 1 if self.n_outputs == 1 else N_LANES
+        n_groups, shape = -(-self.n_outputs // lanes), coef_shape(self.encoder, lanes)
+        solver = aligned_zeros((n_groups, *shape))
+        for o in range(self.n_outputs):
+            solver[o // lanes, :, : self.encoder.n_basis, o % lanes] = coef[:, :, o]
+        return solver
+
+    def mean_scores(self, coef):
+        """v . phibar of each output, float64 (n_outputs,): what separates the intercepts with and without centre."""
+        return np.einsum("jlo,jl->o", np.asarray(coef, np.float64), self.centre.mean_code)
+
+
+class Start(NamedTuple):
+    """Where a solver begins, if not at zero."""
+
+    coef: np.ndarray  # float32 (n_features, n_basis, n_outputs): v
+    intercept: np.ndarray  # float64 (n_outputs,): of the uncentred code
+    n_rows: int  # that it was trained on
+
 
 @dataclass(frozen=True)
 class Run:
@@ -127,6 +151,8 @@ class Run:
         Asked after each block; True ends the run there (Ctrl-C).
     freezes : bool
         Leave an output alone once its certified gap is within `tol`, so that slow ones do not hold up the others.
+    start : Start or None
+        Where to begin; only for the solvers whose list entry says so.
     """
 
     plan: Plan
@@ -139,6 +165,7 @@ class Run:
     on_epoch: Callable = lambda record: None
     should_stop: Callable = lambda: False
     freezes: bool = False
+    start: Start | None = None
 
 
 @dataclass

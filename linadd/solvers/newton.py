@@ -74,10 +74,12 @@ class Newton:
         # w and b of each output; one array, so that a step moves both.
         self.point, self.step = np.zeros((2, n_outputs, encoder.n_features * encoder.n_basis + 1))
         self.at_zero = np.array([self.best_at_zero(o) for o in range(n_outputs)])
-        if sample is None:
-            self.point[:, -1] = self.at_zero[:, 0]
-        else:
+        if sample is not None:
             self.point[...] = sample.point
+        elif run.start is not None:
+            self.point[...] = self.point_of(run.start)
+        else:
+            self.point[:, -1] = self.at_zero[:, 0]
         self.primal, self.dual = np.full(n_outputs, np.inf), np.zeros(n_outputs)  # D(0) = 0
         self.duals = run.memory.zeros("dual variables", self.rows.duals.shape, np.float32)
         self.targets = np.full(n_outputs, run.tol)  # of the gap of each output
@@ -94,6 +96,14 @@ class Newton:
         w = point[:, :-1].reshape(-1, *self.shape)
         v = penalty.from_penalised(w, self.order) * self.problem.centre.scale[:, None]
         return np.ascontiguousarray(np.moveaxis(v, 0, 2))
+
+    def point_of(self, start):
+        """w and b of given coefficients, float64 (n_outputs, n_columns + 1): the inverse of `coef`."""
+        scale = self.problem.centre.scale[:, None]
+        w = penalty.differences(np.moveaxis(start.coef, 2, 0), self.order)
+        w = np.divide(w, scale, out=np.zeros_like(w), where=scale > 0)
+        intercept = start.intercept + self.problem.mean_scores(start.coef)
+        return np.column_stack([w.reshape(len(w), -1), intercept])
 
     def best_at_zero(self, o):
         """(b, P) of the best intercept for w = 0."""
@@ -298,6 +308,8 @@ def solve_sample(problem, run):
             HESSIAN_ROWS * n_columns,
         )  # fmt: skip
     if not is_sampled:
+        if run.start is not None:
+            return None, False
         least, most = START_SHARES
         share = max(least, START_ROWS * n_columns / n_rows)
         if share > most:

@@ -33,7 +33,7 @@ from linadd.encoders.rows import (
 from linadd.losses import dual_step, loss_slope, loss_value
 from linadd.solvers.base import SolverResult
 from linadd.solvers.blocks import BlockReader
-from linadd.solvers.stopping import certify_primal
+from linadd.solvers.stopping import certify_primal, squared_norms
 
 FOLD_STEPS = 1024  # scalars are folded at powers of two up to here, where the average moves fast, then at multiples
 DECAY = 3.0  # exponent of the average
@@ -195,6 +195,16 @@ class SGD:
         self.basis, self.scratch = encoder.basis, make_scratch(encoder)
         self.steps = aligned_zeros((3, N_LANES))
 
+    def start(self, start):
+        """Go to given coefficients, as if the rows that they were trained on had just been seen once."""
+        state, problem = self.state, self.problem
+        state.coef[...] = state.average[...] = problem.solver_coef(start.coef)
+        mean_scores = problem.mean_scores(start.coef)
+        state.terms[[MEAN_SCORE, MEAN_SCORE_Z]] = mean_scores
+        state.terms[[INTERCEPT, MEAN_INTERCEPT]] = start.intercept + mean_scores
+        state.terms[SQUARE] = squared_norms(problem, start.coef)
+        state.clock[0] = start.n_rows
+
     def feed(self, block, rows):
         """One step for each of `rows` (int64 indices) of a block, in that order."""
         centre, steps = self.problem.centre, self.steps
@@ -243,6 +253,8 @@ def solve(problem, run):
     """
     options = run.options
     machine = SGD(problem, run.plan.n_rows, options["schedule"])
+    if run.start is not None:
+        machine.start(run.start)
     run.memory.take(2 * machine.state.coef.nbytes)
     reader = BlockReader(problem, run.plan, run.memory)
     history, interrupted, epoch = [], False, 0

@@ -190,7 +190,7 @@ def test_bad_rows_are_named_as_the_file_counts(bad, tmp_path, linadd):
     path = write_h5(tmp_path / "rows.h5", X=X, y=y if bad == "value" else np.where(np.arange(N_ROWS) == 4, np.nan, y))
     run = linadd("train", path, tmp_path / "m.safetensors", *flags("rodeo"), "--quiet")
     text = {
-        "value": "row 21, column 2: the value is inf. linadd needs finite numbers: fill or drop these rows.",
+        "value": "row 21, column 2: the value is inf. linadd takes no NaN or infinity: fill or drop these rows.",
         "label": "row 5: the label is nan. Drop the row or give it a label.",
     }[bad]
     assert (run.status, run.err) == (1, f"error: {path}, {text}\n")

@@ -127,7 +127,7 @@ def test_a_value_that_is_not_finite_is_named_and_nothing_is_written(linadd, mode
     out = tmp_path / "out.npy"
     out.write_bytes(b"before")
     run = linadd("predict", model, path, "-o", out)
-    message = "the value is nan. linadd needs finite numbers: fill or drop this row."
+    message = "the value is nan. linadd takes no NaN or infinity: fill or drop this row."
     assert (run.status, run.err) == (1, f"error: {path}, row 151, column 'dose': {message}\n")
     assert out.read_bytes() == b"before" and {each.name for each in tmp_path.iterdir()} == {"rows.h5", "out.npy"}
 

@@ -190,7 +190,7 @@ def test_bad_data_is_one_line_and_1(case, linadd, tmp_path):
 def test_a_value_that_is_not_finite_is_named_with_row_and_column(linadd, tmp_path):
     path = write_h5(tmp_path / "bad.h5", X=NAN, y=Y)
     run = linadd("train", path, tmp_path / "m.safetensors", "--quiet", "--json")
-    remedy = "linadd needs finite numbers: fill or drop these rows."
+    remedy = "linadd takes no NaN or infinity: fill or drop these rows."
     message = f"the value is nan, the first of 2 that are not finite. {remedy}"
     assert (run.status, run.err) == (1, f"error: {path}, row 18, column 2: {message}\n")
     assert run.record["error"] == {

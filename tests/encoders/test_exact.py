@@ -67,7 +67,7 @@ def test_a_value_that_is_not_finite_is_named(dtype):
     X = np.ones((4, 3), dtype)
     check_finite(X, "new.npy")
     X[2, 1], X[3, 0] = np.nan, np.inf
-    message = "the value is nan. linadd needs finite numbers: fill or drop this row."
+    message = "the value is nan. linadd takes no NaN or infinity: fill or drop this row."
     with pytest.raises(DataError) as caught:
         check_finite(X, "new.npy")
     assert str(caught.value) == f"new.npy, row 3, column 2: {message}"
