@@ -8,7 +8,7 @@ The tree, in the order in which data flow; a module imports from those above it 
     atomic.py           files that appear whole or not at all
     interrupt.py        Ctrl-C: once stops, twice aborts
     chunks.py           consecutive rows, read ahead
-    census.py           one pass over the data: ranges, moments, sample, labels, faults
+    census.py           one pass over the data: ranges, moments, sample (row_sample.py), labels, faults
     losses.py           hinge, squared hinge, logistic: value, derivative, dual step
     labels.py           counts of the labels, and those that nothing can be trained on
     metrics.py          accuracy, recall, AUC, log loss of a stream

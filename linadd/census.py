@@ -2,8 +2,9 @@
 
 Moments are sums over fixed groups of 1000 rows, joined along the binary tree of the group indices, and the sample is
 the rows with the smallest hash of their index: so the record is the same for any chunking of the reader, and parts that
-start at a multiple of 1000 rows merge into it. Rows of weight 0 count as rows, and for nothing else. Values that are
-not finite, unusable labels (`labels.py`) and zero rows are found here, before any training.
+start at a multiple of 1000 rows merge into it. Zeros are counted apart, from what the other values leave: so a sparse
+chunk costs its stored entries, and gives the bits of the dense one. Rows of weight 0 count as rows, and for nothing
+else. Values that are not finite, unusable labels (`labels.py`) and zero rows are found here, before any training.
 """
 
 from dataclasses import dataclass, field
@@ -11,15 +12,17 @@ from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse
 
 from linadd._jit import compiled
 from linadd.errors import DataError
 from linadd.labels import Labels
+from linadd.row_sample import SAMPLE_ROWS, RowSample
 
 GROUP_ROWS = 1000
-SAMPLE_ROWS = 65_536
 MAX_DISTINCT = 64  # distinct values of a feature are counted exactly up to here
 N_SLOTS = 128  # of the hash table that counts them: a power of two, half of it stays free
+MAX_TABLES = 1 << 16  # features up to which there are such tables, of 1 KB each
 
 
 def group_slices(first_row, n_rows):
@@ -40,14 +43,16 @@ def group_slices(first_row, n_rows):
 
 
 class Tally(NamedTuple):
-    """What `survey_rows` counts of each feature; the last three belong to the open group of rows."""
+    """What `survey_rows` counts of each feature, zeros apart; the last three belong to the open group of rows."""
 
     n_bad: np.ndarray  # int64 (n_features,): values that are not finite
-    ranges: np.ndarray  # float64 (2, n_features): least and greatest
-    distinct: np.ndarray  # float64 (n_features, N_SLOTS): hash table of values, NaN where free
-    n_distinct: np.ndarray  # int64 (n_features,); MAX_DISTINCT + 1 says that there are more
-    reference: np.ndarray  # float64 (n_features,): the first weighted row, about which sums do not cancel
-    sums: np.ndarray  # float64 (2, n_features): weighted, of x - reference and of its square
+    n_filled: np.ndarray  # int64 (1,): values that are not 0, of all features and rows
+    has_zero: np.ndarray  # bool (n_features,): in the groups that are closed
+    ranges: np.ndarray  # float64 (2, n_features): least and greatest, without zeros
+    distinct: np.ndarray  # float64 (n_features, N_SLOTS): hash table of values but 0, NaN where free; else (0, N_SLOTS)
+    n_distinct: np.ndarray  # int64 (n_features,), without 0; MAX_DISTINCT + 1 says that there are more
+    reference: np.ndarray  # float64 (n_features,): the first value but 0, about which sums do not cancel
+    sums: np.ndarray  # float64 (3, n_features): weighted, of 1, x - reference and its square, where x is not 0
     weight: np.ndarray  # float64 (1,)
 
 
@@ -55,46 +60,82 @@ def empty_tally(n_features):
     """A tally of no rows."""
     return Tally(
         n_bad=np.zeros(n_features, np.int64),
+        n_filled=np.zeros(1, np.int64),
+        has_zero=np.zeros(n_features, bool),
         ranges=np.stack([np.full(n_features, np.inf), np.full(n_features, -np.inf)]),
-        distinct=np.full((n_features, N_SLOTS), np.nan),
+        distinct=np.full((n_features if n_features <= MAX_TABLES else 0, N_SLOTS), np.nan),
         n_distinct=np.zeros(n_features, np.int64),
         reference=np.zeros(n_features),
-        sums=np.zeros((2, n_features)),
+        sums=np.zeros((3, n_features)),
         weight=np.zeros(1),
     )
 
 
 @compiled
+def add_to_range(x, j, ranges):
+    """Widen the range of feature j to a value, unless that is 0; without a branch, for loops that become vectors."""
+    ranges[0, j] = min(ranges[0, j], np.inf if x == 0.0 else x)
+    ranges[1, j] = max(ranges[1, j], -np.inf if x == 0.0 else x)
+
+
+@compiled
+def add_to_sums(x, w, j, reference, sums):
+    """Add a value of feature j in a row of weight w to its sums, unless it is 0."""
+    weight, shifted = 0.0 if x == 0.0 else w, x - reference[j]
+    sums[0, j] += weight
+    sums[1, j] += weight * shifted
+    sums[2, j] += weight * shifted * shifted
+
+
+@compiled
 def survey_rows(X, weight, tally):
     """Add one piece of a group, row after row: the sums do not depend on where the pieces were cut."""
-    n_bad, ranges, n_distinct, reference, sums = (
-        tally.n_bad, tally.ranges, tally.n_distinct, tally.reference, tally.sums,
-    )  # fmt: skip
+    n_bad, n_distinct, has_tables = tally.n_bad, tally.n_distinct, tally.distinct.shape[0] > 0
+    ranges, reference, sums = tally.ranges, tally.reference, tally.sums
     for i in range(X.shape[0]):
-        w = weight[i]
+        w, n_filled = weight[i], 0
         for j in range(X.shape[1]):
             n_bad[j] += not np.isfinite(np.float64(X[i, j]))
+            n_filled += X[i, j] != 0
+        tally.n_filled[0] += n_filled
         if w == 0.0:
             continue
-        if tally.weight[0] == 0.0:
-            for j in range(X.shape[1]):
-                reference[j] = X[i, j]
         tally.weight[0] += w
-        for j in range(X.shape[1]):  # without a branch, so that LLVM turns it into vectors
-            x = np.float64(X[i, j])
-            ranges[0, j] = min(ranges[0, j], x)
-            ranges[1, j] = max(ranges[1, j], x)
-            shifted = x - reference[j]
-            sums[0, j] += w * shifted
-            sums[1, j] += w * shifted * shifted
         for j in range(X.shape[1]):
-            if n_distinct[j] <= MAX_DISTINCT:
-                add_distinct(np.float64(X[i, j]), j, tally.distinct, n_distinct)
+            if sums[0, j] == 0.0:
+                reference[j] = X[i, j]
+        for j in range(X.shape[1]):  # apart, as LLVM gives up on too many arrays
+            add_to_range(np.float64(X[i, j]), j, ranges)
+        for j in range(X.shape[1]):
+            add_to_sums(np.float64(X[i, j]), w, j, reference, sums)
+        if has_tables:
+            for j in range(X.shape[1]):
+                if n_distinct[j] <= MAX_DISTINCT and X[i, j] != 0:
+                    add_distinct(np.float64(X[i, j]), j, tally.distinct, n_distinct)
+
+
+@compiled
+def survey_entries(values, columns, starts, weight, tally):
+    """survey_rows of sparse rows: row i has the entries from starts[i] to starts[i + 1]."""
+    n_bad, n_distinct, has_tables = tally.n_bad, tally.n_distinct, tally.distinct.shape[0] > 0
+    for i in range(weight.shape[0]):
+        tally.weight[0] += weight[i]
+        for e in range(starts[i], starts[i + 1]):
+            x, j = np.float64(values[e]), columns[e]
+            n_bad[j] += not np.isfinite(x)
+            tally.n_filled[0] += x != 0.0
+            if x != 0.0 and weight[i] > 0.0:
+                if tally.sums[0, j] == 0.0:
+                    tally.reference[j] = x
+                add_to_range(x, j, tally.ranges)
+                add_to_sums(x, weight[i], j, tally.reference, tally.sums)
+                if has_tables and n_distinct[j] <= MAX_DISTINCT:
+                    add_distinct(x, j, tally.distinct, n_distinct)
 
 
 @compiled
 def add_distinct(x, j, slots, n_distinct):
-    """Count x among the distinct values of feature j, unless its hash table holds it; 0 and -0 share a slot."""
+    """Count x among the distinct values of feature j, unless its hash table holds it."""
     bits = np.float64(x).view(np.int64)
     bits ^= bits >> 32
     bits ^= bits >> 16
@@ -115,7 +156,8 @@ def unite_distinct(tally, other):
     for j in range(n_distinct.shape[0]):
         if other.n_distinct[j] > MAX_DISTINCT:
             n_distinct[j] = MAX_DISTINCT + 1
-        for x in other.distinct[j]:
+        for at in range(N_SLOTS if tally.distinct.shape[0] else 0):
+            x = other.distinct[j, at]
             if x == x and n_distinct[j] <= MAX_DISTINCT:
                 add_distinct(x, j, tally.distinct, n_distinct)
 
@@ -153,62 +195,6 @@ def push(nodes, node):
         nodes.append(nodes.pop().join(right))
 
 
-def hash_rows(rows, seed):
-    """64-bit hash of row indices (SplitMix64's finaliser): who is in the sample, whatever the chunking."""
-    with np.errstate(over="ignore"):
-        z = rows.astype(np.uint64) + np.uint64(seed + 1) * np.uint64(0x9E3779B97F4A7C15)
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return z ^ (z >> np.uint64(31))
-
-
-class RowSample:
-    """The `size` rows of positive weight with the smallest hash of their index, kept as they stream by.
-
-    Parameters
-    ----------
-    size : int
-        Rows to keep; 0 keeps none.
-    seed : int
-        Seed of the hash.
-    """
-
-    def __init__(self, size, seed):
-        self.size, self.seed = size, seed
-        self.parts, self.n_held, self.bound = [], 0, np.uint64(2**64 - 1)
-
-    def update(self, X, weight, first_row):
-        """Offer rows (n_rows, n_features) with weights, whose first has index `first_row`."""
-        if self.size:
-            hashes = hash_rows(np.arange(first_row, first_row + len(X), dtype=np.uint64), self.seed)
-            keep = np.flatnonzero((hashes <= self.bound) & (weight > 0))
-            self.add([(hashes[keep], X[keep], weight[keep])])
-
-    def add(self, parts):
-        """Keep (hashes, X, weight) of some rows, and drop the greatest hashes when there are twice too many."""
-        for part in parts:
-            if len(part[0]):
-                self.parts.append(part)
-                self.n_held += len(part[0])
-        if self.n_held > 2 * self.size:
-            self.shrink()
-
-    def shrink(self):
-        """Keep the smallest hashes only, sorted."""
-        hashes, X, weight = (np.concatenate(columns) for columns in zip(*self.parts, strict=True))
-        order = np.argsort(hashes)[: self.size]
-        self.parts, self.n_held = [(hashes[order], X[order], weight[order])], len(order)
-        if len(order) == self.size:
-            self.bound = hashes[order[-1]]
-
-    def finish(self):
-        """(X, weight) of the sample, in the order of the hashes."""
-        if not self.parts:
-            return np.zeros((0, 0)), np.zeros(0)
-        self.shrink()
-        return self.parts[0][1:]
-
-
 @dataclass
 class Census:
     """What one pass over the data found.
@@ -224,14 +210,17 @@ class Census:
     minimum, maximum, mean, variance : float64 arrays, shape (n_features,)
         Of each feature, in its own units, over the rows of positive weight; mean and variance weighted. The variance
         is infinite where squares pass the range of float64.
-    n_distinct : int64 array, shape (n_features,)
-        Distinct values; MAX_DISTINCT + 1 stands for more than MAX_DISTINCT.
+    n_distinct : int64 array, shape (n_features,), or None
+        Distinct values; MAX_DISTINCT + 1 stands for more than MAX_DISTINCT. None for more than MAX_TABLES features.
+    n_filled : int
+        Values that are not 0, of all features and rows.
     classes, class_counts : arrays, shape (n_classes,), or None
         Sorted labels and their rows, those of weight 0 included; None for data without labels.
     is_label_sorted : bool
         Every class is one run of rows.
     sample, sample_weight : arrays, shapes (n, n_features) and (n,)
-        Rows of positive weight with the smallest hashes, in the dtype of the data; empty where none was asked for.
+        Rows of positive weight with the smallest hashes, in the dtype of the data; empty where none was asked for. The
+        rows of a sparse source are a csr_array.
     feature_names : list of str, or None
         Names for messages.
     """
@@ -244,13 +233,19 @@ class Census:
     maximum: np.ndarray
     mean: np.ndarray
     variance: np.ndarray
-    n_distinct: np.ndarray
+    n_distinct: np.ndarray | None
+    n_filled: int
     classes: np.ndarray | None = None
     class_counts: np.ndarray | None = None
     is_label_sorted: bool = False
     sample: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
     sample_weight: np.ndarray = field(default_factory=lambda: np.zeros(0))
     feature_names: list | None = None
+
+    @property
+    def density(self):
+        """Share of the values that are not 0."""
+        return self.n_filled / (self.n_rows * self.n_features)
 
     def column_name(self, j):
         """Feature j as a message names it: its name, or its number from 1."""
@@ -300,10 +295,14 @@ class CensusTaker:
         DataError
             On a missing label, or labels that are none; see Labels.
         """
-        X, weight = chunk.dense(), chunk.weights()
+        is_sparse, weight = scipy.sparse.issparse(chunk.X), chunk.weights()
+        X = chunk.sparse() if is_sparse else chunk.dense()
         self.first_row = chunk.first_row if self.first_row is None else self.first_row
-        for start, stop, closes in group_slices(chunk.first_row, len(X)):
-            survey_rows(X[start:stop], weight[start:stop], self.tally)
+        for start, stop, closes in group_slices(chunk.first_row, chunk.n_rows):
+            if is_sparse:
+                survey_entries(X.data, X.indices, X.indptr[start : stop + 1], weight[start:stop], self.tally)
+            else:
+                survey_rows(X[start:stop], weight[start:stop], self.tally)
             if self.fault is None and self.tally.n_bad.any():
                 self.fault = first_fault(X[start:stop], chunk, start, self.feature_names)
             if closes:
@@ -311,16 +310,19 @@ class CensusTaker:
         self.sample.update(X, weight, chunk.first_row)
         if chunk.y is not None:
             self.labels.update(chunk, weight)
-        self.n_rows += len(X)
+        self.n_rows += chunk.n_rows
 
     def close_group(self, index):
         """Push the moments of the open group, the one of that index, to the others."""
-        sums, weight = self.tally.sums, float(self.tally.weight[0])
+        (filled, first, second), weight = self.tally.sums, float(self.tally.weight[0])
+        zeros, total = np.maximum(weight - filled, 0.0), max(weight, np.finfo(np.float64).tiny)
+        self.tally.has_zero[...] |= zeros > 0
         with np.errstate(over="ignore", invalid="ignore"):  # as in Moments.join
-            shift = sums[0] / max(weight, np.finfo(np.float64).tiny)
-            scatter = np.maximum(sums[1] - weight * shift**2, 0.0)
-            push(self.nodes, Moments(index, 0, weight, self.tally.reference + shift, scatter))
-        sums[...] = 0
+            shift = first / np.where(filled > 0, filled, 1.0)
+            mean, share = self.tally.reference + shift, filled / total
+            scatter = np.maximum(second - filled * shift**2, 0.0) + mean * mean * (zeros * share)
+            push(self.nodes, Moments(index, 0, weight, share * mean, scatter))
+        self.tally.sums[...] = 0
         self.tally.weight[0] = 0
 
     def merge(self, other):
@@ -342,9 +344,12 @@ class CensusTaker:
         mine, theirs = self.tally, other.tally
         unite_distinct(mine, theirs)
         ranges = [np.minimum(mine.ranges[0], theirs.ranges[0]), np.maximum(mine.ranges[1], theirs.ranges[1])]
+        # What is left is the other's open group; there is none here.
         self.tally = theirs._replace(
-            n_bad=mine.n_bad + theirs.n_bad, ranges=np.stack(ranges), distinct=mine.distinct, n_distinct=mine.n_distinct
-        )  # what is left is the other's open group; there is none here
+            n_bad=mine.n_bad + theirs.n_bad, n_filled=mine.n_filled + theirs.n_filled,
+            has_zero=mine.has_zero | theirs.has_zero, ranges=np.stack(ranges), distinct=mine.distinct,
+            n_distinct=mine.n_distinct,
+        )  # fmt: skip
         for node in other.nodes:
             push(self.nodes, node)
         self.fault = self.fault or other.fault
@@ -377,10 +382,14 @@ class CensusTaker:
         if moments.weight == 0:
             raise DataError("all sample weights are zero.", source=self.origin)
         variance = np.nan_to_num(moments.scatter / moments.weight, nan=np.inf, posinf=np.inf)
+        tally, (low, high) = self.tally, self.tally.ranges
+        low = np.where(tally.has_zero, np.minimum(low, 0.0), low)
+        high = np.where(tally.has_zero, np.maximum(high, 0.0), high)
+        n_distinct = np.minimum(tally.n_distinct + tally.has_zero, MAX_DISTINCT + 1) if len(tally.distinct) else None
         sample, sample_weight = self.sample.finish()
         census = Census(
-            self.origin, self.n_rows, self.n_features, moments.weight, *self.tally.ranges, moments.mean, variance,
-            self.tally.n_distinct, sample=sample, sample_weight=sample_weight, feature_names=self.feature_names,
+            self.origin, self.n_rows, self.n_features, moments.weight, low, high, moments.mean, variance, n_distinct,
+            int(tally.n_filled[0]), sample=sample, sample_weight=sample_weight, feature_names=self.feature_names,
         )  # fmt: skip
         if self.labels.counts:
             census.classes, census.class_counts, census.is_label_sorted = self.labels.finish(self.origin)
@@ -389,8 +398,16 @@ class CensusTaker:
 
 def first_fault(X, chunk, start, feature_names):
     """(value, source, row, column) of the first value that is not finite in X, the rows of a chunk from `start` on."""
-    i, j = np.argwhere(~np.isfinite(X))[0]
+    i, j = first_not_finite(X)
     return X[i, j], chunk.origin, chunk.row_number(int(start + i)), column_name(feature_names, int(j))
+
+
+def first_not_finite(X):
+    """(row, column) of the first value of X (n_rows, n_features), dense or CSR, that is NaN or infinite; else None."""
+    if not scipy.sparse.issparse(X):
+        return next(iter(np.argwhere(~np.isfinite(X))), None)
+    e = next(iter(np.flatnonzero(~np.isfinite(X.data))), None)
+    return None if e is None else (int(np.searchsorted(X.indptr, e, side="right")) - 1, X.indices[e])
 
 
 def column_name(feature_names, j):

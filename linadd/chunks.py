@@ -55,6 +55,15 @@ class Chunk:
         X = self.X.toarray() if scipy.sparse.issparse(self.X) else self.X
         return np.require(X, requirements="CW")
 
+    def sparse(self):
+        """X as a csr_array with sorted indices, each once, of its stored dtype; its arrays C-contiguous and writable.
+
+        Of a dense X the entries are the values that are not 0.
+        """
+        X = self.X if scipy.sparse.issparse(self.X) else scipy.sparse.csr_array(self.X)
+        parts = (np.require(part, requirements="CW") for part in (X.data, X.indices, X.indptr))
+        return scipy.sparse.csr_array(tuple(parts), shape=X.shape)
+
     def weights(self):
         """Sample weights, float64 (n_rows,): ones where the chunk has none."""
         return np.ones(self.n_rows) if self.weight is None else self.weight

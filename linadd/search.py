@@ -16,7 +16,6 @@ from itertools import product
 
 import numpy as np
 
-from linadd.census import hash_rows
 from linadd.choices import COSTS, ENCODERS, GRID, METRICS
 from linadd.chunks import prefetch
 from linadd.encoders import make_encoder
@@ -25,6 +24,7 @@ from linadd.errors import ConfigError
 from linadd.losses import LOSSES
 from linadd.metrics import AreaUnderCurve, Metrics, log_probabilities
 from linadd.options import Options
+from linadd.row_sample import hash_rows
 from linadd.solvers import dual_cd
 from linadd.solvers.memory import Memory
 from linadd.train import Progress, embed, make_problem, make_run, plan_of, survey, train

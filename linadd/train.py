@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from linadd.census import SAMPLE_ROWS, Census, take_census
+from linadd.census import Census, take_census
 from linadd.encoders import make_encoder
 from linadd.encoders.base import Encoder
 from linadd.encoders.centring import Centre, CodeMoments
@@ -17,6 +17,7 @@ from linadd.errors import ConfigError, ConvergenceWarning, DataError, DataWarnin
 from linadd.losses import LOSSES
 from linadd.model import AdditiveModel
 from linadd.options import Options
+from linadd.row_sample import SAMPLE_ROWS
 from linadd.solvers import SOLVERS, choose_solver
 from linadd.solvers.base import Problem, Run, Start
 from linadd.solvers.memory import Memory

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse
 
 from linadd import census as module
-from linadd.census import GROUP_ROWS, MAX_DISTINCT, CensusTaker, RowSample, empty_tally, group_slices, hash_rows
+from linadd.census import GROUP_ROWS, MAX_DISTINCT, CensusTaker, empty_tally, group_slices
 from linadd.chunks import Chunk
 from linadd.errors import DataError
 from linadd.sources import open_source
@@ -174,24 +174,77 @@ def test_rows_of_weight_zero_contribute_nothing():
     assert found.n_rows == 3500 and found.class_counts.sum() == 3500
 
 
-def test_sparse_chunks_are_counted_like_dense_ones():
-    X = np.where(np.random.default_rng(0).random((1500, 6)) < 0.1, table(1500), 0)
-    sparse = taker_of([Chunk(scipy.sparse.csr_array(X), None, None, 0, "train.h5")]).finish()
-    assert_same_bits(taker_of(chunks(X)).finish(), sparse)
+def sparse_table(n_rows=2600):
+    """A CSR array with explicit zeros, empty rows, a column without entries and one without zeros."""
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random((n_rows, 6)) < [0.1, 0.3, 0.01, 0.9, 0.0, 1.0], 1e3 + table(n_rows), 0)
+    X[7:12] = 0
+    X[7:12, 5] = np.pi
+    stored = scipy.sparse.csr_array(X + (X == 0) * 7.0 * (rng.random(X.shape) < 0.2))
+    stored.data[stored.data == 7.0] = 0.0
+    assert stored.nnz > np.count_nonzero(X) == np.count_nonzero(stored.data)
+    return X, stored
+
+
+@pytest.mark.parametrize("cuts", [(), (1500,), (1, 999, 1000, 2100)], ids=str)
+def test_sparse_chunks_have_the_bits_of_dense_ones(cuts):
+    X, stored = sparse_table()
+    weight = weights(len(X))
+    dense = taker_of(chunks(X, weight=weight)).finish()
+    bounds = [0, *cuts, len(X)]
+    parts = [Chunk(stored[a:b], None, weight[a:b], a, "train.h5") for a, b in pairwise(bounds)]
+    sparse = taker_of(parts).finish()
+    assert scipy.sparse.issparse(sparse.sample)
+    sparse.sample = sparse.sample.toarray()
+    assert_same_bits(dense, sparse)
+    assert dense.n_filled == np.count_nonzero(X) and dense.density == np.count_nonzero(X) / X.size
+    # The closed form, with the zeros in their places.
+    mean = weight @ X / weight.sum()
+    np.testing.assert_allclose(sparse.mean, mean, rtol=1e-12)
+    np.testing.assert_allclose(sparse.variance, weight @ (X - mean) ** 2 / weight.sum(), rtol=1e-9, atol=1e-12)
+    np.testing.assert_array_equal(sparse.minimum, X[weight > 0].min(axis=0))
+    np.testing.assert_array_equal(sparse.maximum, X[weight > 0].max(axis=0))
+
+
+def test_sparse_parts_merge_to_the_bits_of_the_whole():
+    _, stored = sparse_table()
+    whole = taker_of([Chunk(stored, None, None, 0, "train.h5")]).finish()
+    first, second = (taker_of([Chunk(stored[a:b], None, None, a, "train.h5")]) for a, b in ((0, 2000), (2000, 2600)))
+    first.merge(second)
+    merged = first.finish()
+    whole.sample, merged.sample = whole.sample.toarray(), merged.sample.toarray()
+    assert_same_bits(whole, merged)
+
+
+def test_a_sparse_value_that_is_not_finite_is_named():
+    _, stored = sparse_table()
+    e = stored.indptr[40] + 1
+    stored.data[e] = np.nan
+    message = f"train.h5, row 41, column {stored.indices[e] + 1}: the value is nan"
+    assert refusal([Chunk(stored, None, None, 0, "train.h5")]).startswith(message)
+
+
+def test_very_many_features_have_no_tables_of_distinct_values():
+    n_features = module.MAX_TABLES + 1
+    X = scipy.sparse.csr_array(([1.0, 2.0], ([0, 1], [5, n_features - 1])), shape=(3, n_features))
+    found = taker_of([Chunk(X, None, None, 0, "a.svm")], n_features).finish()
+    assert found.n_distinct is None and found.n_filled == 2
+    assert found.maximum.sum() == 3.0 and found.minimum.any() == 0
 
 
 def survey(X, weight, tally):
     """survey_rows in NumPy, row after row."""
     for x, w in zip(X.astype(np.float64), weight, strict=True):
         tally.n_bad[:] += ~np.isfinite(x)
+        tally.n_filled[0] += np.count_nonzero(x)
         if w > 0:
-            if tally.weight[0] == 0:
-                tally.reference[:] = x
+            filled = np.flatnonzero(x)
+            tally.reference[filled] = np.where(tally.sums[0] == 0, x, tally.reference)[filled]
             tally.weight[0] += w
-            tally.ranges[0], tally.ranges[1] = np.fmin(tally.ranges[0], x), np.fmax(tally.ranges[1], x)
-            shifted = x - tally.reference
-            tally.sums[0] += w * shifted
-            tally.sums[1] += w * shifted * shifted
+            tally.ranges[0, filled] = np.fmin(tally.ranges[0], x)[filled]
+            tally.ranges[1, filled] = np.fmax(tally.ranges[1], x)[filled]
+            shifted = (x - tally.reference)[filled]
+            tally.sums[:, filled] += w * np.array([np.ones(len(filled)), shifted, shifted * shifted])
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int32])
@@ -201,16 +254,22 @@ def test_survey_rows_equals_its_twin(dtype):
         X[[4, 250, 299], [0, 3, 3]] = np.nan, np.inf, -np.inf
         weight[[4, 250, 299]] = 0, 1, 1
     compiled, twin = empty_tally(6), empty_tally(6)
+    X[:, 1] *= np.arange(300) % 3 > 0
+    sparse, entries = empty_tally(6), scipy.sparse.csr_array(X)
     with np.errstate(invalid="ignore"):
         survey(X, weight, twin)
     for rows in (slice(0, 100), slice(100, 101), slice(101, 300)):
         module.survey_rows(X[rows], weight[rows], compiled)
-    for name in ("n_bad", "reference", "ranges", "weight"):
+        starts = entries.indptr[rows.start : rows.stop + 1]
+        module.survey_entries(entries.data, entries.indices, starts, weight[rows], sparse)
+    for name in ("n_bad", "n_filled", "ranges", "weight"):
         np.testing.assert_array_equal(getattr(compiled, name), getattr(twin, name), err_msg=name)
+    for name in ("n_bad", "n_filled", "ranges", "weight", "sums", "n_distinct"):
+        np.testing.assert_array_equal(getattr(compiled, name), getattr(sparse, name), err_msg=name)
     # The machine may round w x and the sum at once: a difference of half an ulp of the sum a row.
     finite = twin.n_bad == 0
     assert np.isfinite(twin.sums[:, finite]).all()
-    for power, found, expected in zip((1, 2), compiled.sums, twin.sums, strict=True):
+    for power, found, expected in zip((0, 1, 2), compiled.sums, twin.sums, strict=True):
         size = weight @ np.abs(X[:, finite] - twin.reference[finite]) ** power
         assert (np.abs(found[finite] - expected[finite]) <= 300 * 2.0**-53 * size).all()
         np.testing.assert_array_equal(np.isfinite(found), np.isfinite(expected))
@@ -230,48 +289,6 @@ def test_labels_reach_the_record():
     found = taker_of(chunks(X, y, cuts=[20])).finish()
     assert found.classes.tolist() == ["a", "b"] and found.class_counts.tolist() == [70, 30] and found.is_label_sorted
     assert taker_of(chunks(X)).finish().classes is None
-
-
-@pytest.mark.parametrize("size", [1, 10, 500])
-def test_the_sample_is_the_rows_of_smallest_hash(size):
-    n_rows = 4000
-    X, weight = np.arange(n_rows)[:, None], np.ones(n_rows)
-    weight[::3] = 0
-    hashes = hash_rows(np.arange(n_rows), 7)
-    hashes[::3] = np.iinfo(np.uint64).max
-    expected = np.argsort(hashes)[:size]
-    for step in (1, 333, n_rows):
-        sample = RowSample(size, 7)
-        for start in range(0, n_rows, step):
-            rows = slice(start, start + step)
-            sample.update(X[rows], weight[rows], start)
-            assert sample.n_held == sum(len(part[0]) for part in sample.parts) <= 2 * size + step
-        rows, kept_weight = sample.finish()
-        np.testing.assert_array_equal(rows[:, 0], expected)
-        np.testing.assert_array_equal(kept_weight, np.ones(size))
-
-
-def test_the_sample_owns_its_rows_and_keeps_their_dtype():
-    X = np.arange(20, dtype=np.uint8)[:, None]
-    sample = RowSample(100, 0)
-    sample.update(X, np.ones(20), 0)
-    rows, _ = sample.finish()
-    assert rows.dtype == np.uint8 and not np.shares_memory(rows, X)
-    assert sorted(rows[:, 0]) == list(range(20))
-
-
-def test_the_sample_depends_on_its_seed_and_may_be_empty():
-    assert set(np.argsort(hash_rows(np.arange(1000), 0))[:100]) != set(np.argsort(hash_rows(np.arange(1000), 1))[:100])
-    empty = RowSample(0, 0)
-    empty.update(np.ones((5, 2)), np.ones(5), 0)
-    assert [len(part) for part in empty.finish()] == [0, 0]
-
-
-def test_hashes_are_distinct_and_even():
-    hashes = hash_rows(np.arange(100_000), 0)
-    assert len(np.unique(hashes)) == len(hashes)
-    # 100 buckets of 1000: standard deviation 31.
-    assert np.abs(np.bincount((hashes >> np.uint64(32)) * 100 // 2**32) - 1000).max() < 150
 
 
 @pytest.mark.parametrize(("first_row", "n_rows"), [(0, 0), (0, 1), (0, 1000), (999, 2), (1000, 1000), (17, 5000)])

@@ -33,6 +33,17 @@ def test_dense_keeps_dtype_and_copies_only_where_it_must():
         np.testing.assert_array_equal(dense, X)
 
 
+def test_sparse_keeps_entries_and_drops_zeros_of_dense_rows():
+    X = np.array([[0, 3, 0], [0, 0, 0], [1, 0, 2]], np.uint8)
+    stored = scipy.sparse.csr_array((np.array([0.0, 5.0]), np.array([0, 2]), np.array([0, 2])), shape=(1, 3))
+    stored.data.flags.writeable = False
+    for given, n_entries in ((X, 3), (np.asfortranarray(X), 3), (stored, 2)):
+        sparse = Chunk(given, None, None, 0, "array").sparse()
+        assert sparse.nnz == n_entries and sparse.dtype == given.dtype
+        assert all(part.flags.writeable for part in (sparse.data, sparse.indices, sparse.indptr))
+        np.testing.assert_array_equal(sparse.toarray(), given.toarray() if given is stored else given)
+
+
 def test_row_number_is_the_files_own():
     X = np.zeros((2, 1))
     assert Chunk(X, None, None, 10, "array").row_number(1) == 12

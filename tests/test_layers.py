@@ -17,6 +17,7 @@ LAYERS = {
     "interrupt": 1,
     "chunks": 1,
     "census": 1,
+    "row_sample": 0,
     "labels": 0.5,
     "losses": 1,
     "metrics": 1,

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from sklearn.metrics import log_loss, roc_auc_score
 
-from linadd.census import hash_rows
 from linadd.errors import ConfigError
 from linadd.model import AdditiveModel
 from linadd.models import load_model
 from linadd.options import Options
+from linadd.row_sample import hash_rows
 from linadd.search import Choice, Path, SearchProgress, choose, refit, search
 from linadd.solvers import dual_cd
 from linadd.sources import open_source

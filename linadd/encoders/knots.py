@@ -5,6 +5,7 @@ quantiles gain nothing; `auto` takes quantiles where one uniform bin would hold 
 """
 
 import numpy as np
+import scipy.sparse
 
 from linadd.errors import ConfigError
 
@@ -51,6 +52,20 @@ def quantile_edges(values, weights, lower, upper, n_bins):
     return np.array([lower, upper])
 
 
+def sampled_columns(sample):
+    """A function from a feature's index to its values, float64 (n,), in a sample (n, n_features), dense or CSR."""
+    if not scipy.sparse.issparse(sample):
+        return lambda j: sample[:, j].astype(np.float64)
+    columns = sample.tocsc()
+
+    def column(j):
+        own, values = slice(*columns.indptr[j : j + 2]), np.zeros(sample.shape[0])
+        values[columns.indices[own]] = columns.data[own]
+        return values
+
+    return column
+
+
 def choose_knots(axes, census, n_bins, knots):
     """Axes with quantile edges for every feature (`quantile`) or for those whose uniform bins are crowded (`auto`).
 
@@ -75,12 +90,12 @@ def choose_knots(axes, census, n_bins, knots):
     ConfigError
         Where the census has no sample.
     """
-    if not len(census.sample):
+    if not census.sample.shape[0]:
         raise ConfigError(f"knots: {knots!r} needs quantiles, and the census has no sample. Take it with sample_rows.")
-    n_features = len(axes.lower)
+    n_features, column, weights = len(axes.lower), sampled_columns(census.sample), census.sample_weight
     edges, bins = np.full((n_features, n_bins + 1), np.nan), axes.n_bins.copy()
     for j in np.flatnonzero(axes.inverse):
-        values, weights = census.sample[:, j].astype(np.float64), census.sample_weight
+        values = column(j)
         crowded = fullest_bin(values, weights, axes.lower[j], axes.inverse[j], n_bins) > CROWDED
         if knots == "quantile" or crowded:
             own = quantile_edges(values, weights, axes.lower[j], axes.upper[j], n_bins)

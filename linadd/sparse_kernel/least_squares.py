@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import cho_solve, eigh
 
-from linadd.census import hash_rows
+from linadd.row_sample import hash_rows
 from linadd.sparse_kernel.kernel_base import squared_distances
 from linadd.sparse_kernel.linear_algebra import jittered_cholesky
 

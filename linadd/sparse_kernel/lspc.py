@@ -12,9 +12,10 @@ from numbers import Real
 import numpy as np
 from scipy.spatial.distance import pdist
 
-from linadd.census import hash_rows, take_census
+from linadd.census import take_census
 from linadd.errors import ConfigError, ConvergenceWarning
 from linadd.model_file import take_tensor
+from linadd.row_sample import hash_rows
 from linadd.sources import Source, open_source
 from linadd.sparse_kernel.base import KernelClassifier, check_choice, check_memory, fit_scaling
 from linadd.sparse_kernel.kernel_base import row_slices

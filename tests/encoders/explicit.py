@@ -10,7 +10,7 @@ from linadd.chunks import Chunk
 
 def census_of(X, weight=None, y=None, origin="train.h5", names=None):
     """Census of rows in memory, all of them in the sample."""
-    taker = CensusTaker(origin, X.shape[1], len(X), 0, names)
+    taker = CensusTaker(origin, X.shape[1], X.shape[0], 0, names)
     taker.update(Chunk(X, y, weight, 0, origin))
     return taker.finish()
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 from linadd.encoders import make_encoder
 from linadd.encoders.knots import fullest_bin, quantile_edges
@@ -129,6 +130,16 @@ def test_each_feature_has_its_own_number_of_bins_and_scale():
 def test_a_constant_feature_gets_no_knots():
     encoder = make_encoder("bspline", knots="quantile").fit(census_of(np.array([[1.0, 0.0], [1.0, 1.0]])))
     assert np.isnan(encoder.axes.edges[0]).all() and np.isfinite(encoder.axes.edges[1, 0])
+
+
+def test_a_sparse_sample_gives_the_knots_of_a_dense_one():
+    X = np.stack([FEATURES["spike at an end"], FEATURES["even"], np.where(FEATURES["even"] > 0.9, 1.0, 0.0)], axis=1)
+    weight = np.random.default_rng(3).exponential(size=len(X))
+    for knots in ("auto", "quantile"):
+        dense = make_encoder("bspline", knots=knots).fit(census_of(X, weight))
+        sparse = make_encoder("bspline", knots=knots).fit(census_of(scipy.sparse.csr_array(X), weight))
+        np.testing.assert_array_equal(sparse.axes.edges, dense.axes.edges)
+        assert np.isfinite(sparse.axes.edges[2, :4]).all()
 
 
 def test_quantiles_need_a_sample():
