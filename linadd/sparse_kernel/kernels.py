@@ -338,7 +338,8 @@ class BSplineKernel(_VarianceOnly):
 
     def _encoder(self, n_features):
         zero, one = np.zeros(n_features), np.ones(n_features)
-        unit_cube = Census("[0, 1]", 0, n_features, 0.0, zero, one, one / 2, one / 12, zero)
+        unit_cube = Census(origin="[0, 1]", n_rows=0, n_features=n_features, weight_sum=0.0, minimum=zero, maximum=one,
+                           mean=one / 2, variance=one / 12, n_distinct=None, n_filled=0)
         encoder = BSpline(self.degree, self.n_bins, self.penalty_order, knots="uniform")
         return encoder.fit(unit_cube, scale="none")
 
