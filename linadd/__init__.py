@@ -17,6 +17,7 @@ The tree, in the order in which data flow; a module imports from those above it 
     encoders/           one file a basis: value of a feature -> phi
     solvers/            one file an algorithm; blocks out of core; the certificate (stopping.py)
     model_file.py       named arrays and a JSON header in one file
+    shapes.py           a feature's curve, density and importance
     options.py          every training option, declared once
     model.py            the trained classifier: scores, labels, curves, its file
     sparse_kernel/      five kernel classifiers for small data
@@ -40,6 +41,7 @@ Docstrings cite by these keys:
     Hsieh2008           Hsieh, Chang, Lin, Keerthi and Sundararajan, "A dual coordinate descent method for large-scale
                         linear SVM", ICML
     Jaggi2014           Jaggi et al., "Communication-efficient distributed dual coordinate ascent", NIPS
+    Kott2001            Kott, "The delete-a-group jackknife", Journal of Official Statistics 17
     Ma2015              Ma et al., "Adding vs. averaging in distributed primal-dual optimization", ICML
     Maji2011            Maji, "Linearized additive classifiers", arXiv 1110.0879
     Maji2012            Maji, "Linearized smooth additive classifiers", ECCV workshops

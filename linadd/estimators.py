@@ -98,6 +98,8 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         Features.
     feature_names_in_ : array of str, shape (n_features_in_,)
         Their names, where the data have them: those of a frame or a file.
+    feature_importances_ : float64 array, shape (n_features,)
+        Mean of |f_j| over the training rows, f_j centred; of several outputs the mean.
     model_ : AdditiveModel
         What the command line, files and exports use.
 
@@ -302,6 +304,40 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
     def n_iter_(self):
         """Passes over the data; 1 after `partial_fit`, which sees each row once."""
         return self.fitted().summary["passes"]
+
+    @property
+    def feature_importances_(self):
+        """Mean of |f_j| over the training rows, float64 (n_features,); of several outputs the mean."""
+        return self.fitted().importances().mean(axis=1)
+
+    def shape_function(self, feature, grid=None):
+        """The centred curve of one feature.
+
+        Parameters
+        ----------
+        feature : int or str
+            Index or name.
+        grid : array, shape (n,), optional
+            Values of the feature; by default 100 steps or more over the training range.
+
+        Returns
+        -------
+        linadd.shapes.Shape
+            With `grid`, `values`, `error` (after a search), `knots`, and the density of the training rows.
+        """
+        return self.fitted().shape_function(feature, grid)
+
+    def explain(self, X):
+        """What each feature adds to each score, float64 (n_samples, n_features, n_outputs).
+
+        Parameters
+        ----------
+        X : array, sparse array or dask array, shape (n_samples, n_features); or a path or Source
+            Feature values; clamped to the training range. The sum over the features plus `intercept_` is the decision.
+        """
+        model = self.fitted()
+        chunks = open_rows(self, X).chunks()
+        return np.concatenate([model.explain(part.dense(), part.origin, part.row_number) for part in chunks])
 
     def fitted(self):
         """The model; raises NotFittedError before fit."""

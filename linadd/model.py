@@ -11,11 +11,14 @@ import scipy.sparse
 from linadd._jit import cpu_features
 from linadd.encoders import from_state, make_encoder
 from linadd.encoders.base import Encoder
+from linadd.encoders.curves import contributions, coordinates
+from linadd.encoders.density import Density
 from linadd.encoders.exact import check_finite, decide, encode
 from linadd.errors import ConfigError, DataError, FormatError
 from linadd.losses import LOSSES
 from linadd.metrics import log_probabilities, predicted_indices
 from linadd.model_file import check_tensors, model_digest, save_model, take_tensor, verify_check_scores
+from linadd.shapes import density_tensors, importances, restore_density, shape_function
 
 
 @dataclass
@@ -46,6 +49,10 @@ class AdditiveModel:
         objective, dual_objective, gap, gaps, converged, passes, reads, n_rows, plan.
     fingerprint : dict
         Of the training data.
+    density : Density or None
+        How the training rows lie along each feature; None for a model of a version that did not count it.
+    deviation : float32 array, shape (n_features, n_basis, n_outputs), or None
+        Standard errors of the coefficients from the folds of a search (`linadd.search.fold_deviation`).
     """
 
     key: ClassVar[str] = "additive"
@@ -62,6 +69,8 @@ class AdditiveModel:
     history: list = field(default_factory=list)
     summary: dict = field(default_factory=dict)
     fingerprint: dict = field(default_factory=dict)
+    density: Density | None = None
+    deviation: np.ndarray | None = None
 
     @property
     def n_features(self):
@@ -115,6 +124,11 @@ class AdditiveModel:
         DataError
             On another number of features, values that are no real numbers, or one that is not finite.
         """
+        X = self.checked(X, origin, row_number)
+        return decide(self.encoder, X, self.coef, self.intercept)
+
+    def checked(self, X, origin="array", row_number=lambda i: i + 1):
+        """Rows as compiled code takes them, after the checks that `decision_function` promises."""
         X = X.toarray() if scipy.sparse.issparse(X) else np.asarray(X)
         if X.ndim != 2 or X.shape[1] != self.n_features:
             raise DataError(
@@ -126,7 +140,7 @@ class AdditiveModel:
             X = X.astype(np.float64)
         X = np.require(X, requirements="CW")
         check_finite(X, origin, self.feature_names, row_number)
-        return decide(self.encoder, X, self.coef, self.intercept)
+        return X
 
     def predict(self, X):
         """Labels of rows, an array of the type of `classes`, shape (n_rows,); X as in decision_function."""
@@ -149,6 +163,49 @@ class AdditiveModel:
         if not LOSSES[self.loss].has_probabilities:
             raise ConfigError(f"a model of {self.loss} loss has no probabilities. Train with the logistic loss.")
         return np.exp(log_probabilities(decisions))
+
+    def explain(self, X, origin="array", row_number=lambda i: i + 1):
+        """What each feature adds to each score of each row.
+
+        Parameters
+        ----------
+        X, origin, row_number
+            As in `decision_function`.
+
+        Returns
+        -------
+        float64 array, shape (n_rows, n_features, n_outputs)
+            f_j(x_j), up to the constants that are in the intercept. The sum over the features plus `intercept` is the
+            decision, but for the order of the additions: they differ by at most n_features * n_basis * 2^-53 times the
+            sum of the contributions' sizes.
+
+        Raises
+        ------
+        DataError
+            As in `decision_function`.
+        """
+        X = self.checked(X, origin, row_number)
+        return contributions(self.encoder, coordinates(self.encoder, X), self.coef)
+
+    def shape_function(self, feature, grid=None):
+        """The centred curve of one feature, with the density of the training data; see `linadd.shapes.shape_function`.
+
+        Parameters
+        ----------
+        feature : int or str
+            Index or name of the feature.
+        grid : array, shape (n,), optional
+            Values of it; by default 100 steps or more over the training range, knots among them.
+
+        Returns
+        -------
+        linadd.shapes.Shape
+        """
+        return shape_function(self, feature, grid)
+
+    def importances(self):
+        """Mean of |f_j| over the training rows, float64 (n_features, n_outputs); see `linadd.shapes.importances`."""
+        return importances(self)
 
     def component(self, feature, grid):
         """The curve of one feature.
@@ -206,7 +263,8 @@ class AdditiveModel:
         Returns
         -------
         tensors : dict of arrays
-            `coef`, `intercept`, `feature_scale`, those of the encoder, 32 check rows and their scores.
+            `coef`, `intercept`, `feature_scale`, those of the encoder, the density and standard errors of the curves
+            where they are known, 32 check rows and their scores.
         header : dict
             JSON values: all else, with the version of linadd and the vector instructions of this machine.
         """
@@ -215,6 +273,8 @@ class AdditiveModel:
             "intercept": self.intercept,
             "feature_scale": self.feature_scale,
             **self.encoder.tensors(),
+            **({} if self.density is None else density_tensors(self.density)),
+            **({} if self.deviation is None else {"deviation": self.deviation}),
             **check_tensors(self.encoder.ranges, self.decision_function, self.options.get("seed", 0)),
         }
         header = {
@@ -262,6 +322,8 @@ class AdditiveModel:
             header["loss"],
             take_tensor(tensors, "feature_scale", np.float64, (len(coef),)),
             *(header[name] for name in ("feature_names", "options", "history", "summary", "fingerprint")),
+            restore_density(tensors, encoder),
+            take_tensor(tensors, "deviation", np.float32, coef.shape) if "deviation" in tensors else None,
         )
         verify_check_scores(tensors, model.decision_function)
         return model

@@ -60,6 +60,8 @@ class SearchResult:
         The chosen setting.
     choice : dict
         How it was chosen: `metric`, `one_se`, `n_folds`, and the values `best`.
+    deviation : float32 array, shape (n_features, n_basis, n_outputs), or None
+        Standard errors of the curves of the chosen setting (`fold_deviation`); None for a single fold.
     is_interrupted : bool
         Ended by Ctrl-C; the table holds what was finished.
     reads : int
@@ -71,6 +73,7 @@ class SearchResult:
     table: list
     best: Options
     choice: dict
+    deviation: np.ndarray | None
     is_interrupted: bool
     reads: int
     seconds: float
@@ -162,19 +165,24 @@ def search(source, options=None, costs=COSTS, n_folds=5, grid=None, metric="erro
     choice.check(options)
     settings = expand(options, choice.costs, grid or {})
     census, reads, table, is_interrupted = survey(source, options, progress), 1, [], False
+    deviations = {}
     for number, setting in enumerate(settings, 1):
         is_interrupted = is_interrupted or (number > 1 and progress.should_stop())
         if is_interrupted:
             break
         progress.setting(number, len(settings), grid_values(setting))
-        path = Path(source, setting, choice, census, progress)
+        path = Path(source, setting, choice, census, progress, sum(each.nbytes for each in deviations.values()))
         is_interrupted = path.result.interrupted
         finished = path.finished(is_first=not table) if is_interrupted else range(len(choice.costs))
         table += path.records(finished)
         reads += path.reads
-    best = choose(table, options, choice)
+        deviations |= path.deviations(finished)
+        best = choose(table, options, choice)
+        if not one_se:  # whose choice may yet fall back on an earlier setting
+            deviations = {key: each for key, each in deviations.items() if key == setting_key(best)}
     how = {"metric": metric, "one_se": one_se, "n_folds": n_folds, "best": {"C": best.C} | grid_values(best)}
-    return SearchResult(table, best, how, is_interrupted, reads, time.monotonic() - started)
+    deviation = deviations.get(setting_key(best))
+    return SearchResult(table, best, how, deviation, is_interrupted, reads, time.monotonic() - started)
 
 
 def refit(source, result, progress=None):
@@ -196,7 +204,37 @@ def refit(source, result, progress=None):
     """
     model = train(source, result.best, progress)
     model.summary["search"] = result.choice | {"table": result.table}
+    model.deviation = result.deviation
     return model
+
+
+def setting_key(options):
+    """What tells a setting and its C from the others of a search."""
+    return options.C, *grid_values(options).values()
+
+
+def fold_deviation(coef, mean_code, is_local):
+    """Standard errors of curves from the models of the folds, by the delete-a-group jackknife [Kott2001].
+
+        sqrt((K - 1) / K  sum_k (v_k - mean of v)^2)
+
+    Parameters
+    ----------
+    coef : float32 array, shape (n_folds, n_features, n_basis, n_outputs)
+        Of the model that was trained without each fold.
+    mean_code : array, shape (n_features, n_basis)
+        Mean of phi over all rows.
+    is_local : bool
+        The basis sums to 1: the coefficients are first centred, so that they are those of centred curves.
+
+    Returns
+    -------
+    float32 array, shape (n_features, n_basis, n_outputs)
+    """
+    coef = coef.astype(np.float64)
+    if is_local:
+        coef -= np.einsum("jk,fjko->fjo", mean_code.astype(np.float64), coef)[:, :, None]
+    return (coef.std(axis=0) * np.sqrt(len(coef) - 1)).astype(np.float32)
 
 
 def distinct(name, values):
@@ -250,6 +288,8 @@ class Path:
         Of the rows.
     progress : SearchProgress
         As for `search`.
+    held_bytes : int
+        Memory that earlier settings hold.
 
     Attributes
     ----------
@@ -259,10 +299,12 @@ class Path:
         Reads of the source so far.
     """
 
-    def __init__(self, source, options, choice, census, progress):
+    def __init__(self, source, options, choice, census, progress, held_bytes=0):
         self.source, self.options, self.choice, self.census = source, options, choice, census
         plan, memory = plan_of(source, options), Memory(options.memory_limit)
+        memory.take(held_bytes)
         embedded = embed(source, options, plan, memory, progress, census=census)
+        self.mean_code = embedded.density.mean_code
         fill_folds(embedded.folds, choice.n_parts, options.seed)
         problem = make_problem(source, embedded, options)
         self.check_folds(problem)
@@ -333,6 +375,18 @@ class Path:
             return []
         figures = self.score(which)
         return [self.record(int(c), own) for c, own in zip(which, figures, strict=True)]
+
+    def deviations(self, which):
+        """Standard errors of curves, float32 (n_features, n_basis, n_machines), by setting_key; none for one fold."""
+        if self.choice.n_folds == 1:
+            return {}
+        coef = self.by_cost(np.moveaxis(self.result.coef, 2, 0))
+        found = {}
+        for c in which:
+            key = setting_key(replace(self.options, C=float(self.choice.costs[c])))
+            by_fold = np.moveaxis(coef[c], 1, 3)  # the machines last
+            found[key] = fold_deviation(by_fold, self.mean_code, self.problem.encoder.is_local)
+        return found
 
     def score(self, which):
         """Figures (dict) of each of these values of C, for each fold: nested lists."""

@@ -113,4 +113,5 @@ class Stream:
         return AdditiveModel(
             self.embedded.encoder, coef, intercept, self.embedded.census.classes, self.options.loss,
             self.embedded.centre.scale, self.feature_names, self.options.record(), [], summary, self.fingerprint,
+            density=self.embedded.density,
         )  # fmt: skip

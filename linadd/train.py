@@ -12,6 +12,7 @@ from linadd.census import Census, take_census
 from linadd.encoders import make_encoder
 from linadd.encoders.base import Encoder
 from linadd.encoders.centring import Centre, CodeMoments
+from linadd.encoders.density import Density, DensityCounter
 from linadd.encoders.rows import locate, positions_dtype
 from linadd.errors import ConfigError, ConvergenceWarning, DataError, DataWarning
 from linadd.losses import LOSSES
@@ -92,6 +93,7 @@ class Embedded(NamedTuple):
     costs: np.ndarray  # float32 (n_rows,): class weight times sample weight
     folds: np.ndarray  # int16 (n_rows,): 0
     positions: np.ndarray | None  # all rows, where they fit
+    density: Density
 
 
 def embed(source, options, plan, memory, progress, classes=None, census=None):
@@ -107,7 +109,7 @@ def embed(source, options, plan, memory, progress, classes=None, census=None):
     folds = memory.zeros("folds", source.n_rows, np.int16)
     kept = np.empty((source.n_rows, source.n_features), positions_dtype(encoder)) if plan.fits else None
     memory.take(plan.block_bytes(source.n_features))
-    moments = CodeMoments(encoder)
+    moments, density = CodeMoments(encoder), DensityCounter(encoder, census)
     for chunk in source.chunks():
         rows = slice(chunk.first_row, chunk.first_row + chunk.n_rows)
         if classes is None:
@@ -119,12 +121,14 @@ def embed(source, options, plan, memory, progress, classes=None, census=None):
         positions = np.empty(chunk.X.shape, positions_dtype(encoder)) if kept is None else kept[rows]
         locate(encoder, chunk.dense(), positions)
         moments.update(positions, weight, chunk.first_row)
+        density.update(positions, weight)
         progress.read("centre", rows.stop, source.n_rows)
     with np.errstate(over="ignore", invalid="ignore"):
         centre = moments.centre(options.center, options.scale == "unit")
+        counted = density.finish(moments.mean_code)
     if not np.isfinite(centre.mean_norm):
         refuse_norms(census, options.scale)
-    return Embedded(census, encoder, centre, targets, costs, folds, kept)
+    return Embedded(census, encoder, centre, targets, costs, folds, kept, counted)
 
 
 def check_costs(costs, C, chunk):
@@ -155,7 +159,7 @@ def make_problem(source, embedded, options):
     n_classes = len(embedded.census.classes)
     positive = np.array([1], np.int32) if n_classes == 2 else np.arange(n_classes, dtype=np.int32)
     return Problem(
-        source, *embedded[:3], LOSSES[options.loss], *embedded[3:], positive, np.full(len(positive), float(options.C)),
+        source, *embedded[:3], LOSSES[options.loss], *embedded[3:7], positive, np.full(len(positive), float(options.C)),
         np.full(len(positive), NO_FOLD, np.int16), options.intercept, options.intercept_scale,
     )  # fmt: skip
 
@@ -224,8 +228,9 @@ def train_embedded(source, options, progress, start=None):
     result = SOLVERS[name].solve(problem, run)
     model = AdditiveModel(
         embedded.encoder, result.coef, result.intercept, embedded.census.classes, options.loss, embedded.centre.scale,
-        source.feature_names, options.record(), result.history, summarise(result, source, plan, name, started),
-        source.fingerprint(),
+        source.feature_names, options.record(), result.history,
+        summarise(result, embedded.census, source, plan, name, started), source.fingerprint(),
+        density=embedded.density,
     )  # fmt: skip
     if run.start is not None:
         model.summary["start"] = start.digest
@@ -254,7 +259,7 @@ def start_of(model, problem, solver):
     return Start(model.coef, model.intercept, model.summary["n_rows"])
 
 
-def summarise(result, source, plan, solver, started):
+def summarise(result, census, source, plan, solver, started):
     """The model's summary."""
     certificate = result.certificate
     return {
@@ -269,6 +274,7 @@ def summarise(result, source, plan, solver, started):
         "reads": result.reads + 2,  # census and centre
         "n_rows": source.n_rows,
         "n_features": source.n_features,
+        "class_counts": np.asarray(census.class_counts).tolist(),
         "plan": plan.record(),
         "seconds": time.monotonic() - started,
     }

@@ -26,6 +26,7 @@ LAYERS = {
     "encoders": 2,
     "solvers": 3,
     "model_file": 3,
+    "shapes": 3.5,
     "model": 4,
     "options": 4,
     "checkpoint": 4,

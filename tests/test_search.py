@@ -365,3 +365,30 @@ def test_no_memory_for_an_area_is_said(caplog):
     assert all(record["auc"] is None and record["error"] is not None for record in result.table)
     text = "search: no AUC: the scores of an AUC take 0.1 MB, which the memory limit does not leave."
     assert text in caplog.messages
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_errors_of_the_curves_are_those_of_the_chosen_setting(n_classes):
+    y = toy(200, n_classes=n_classes)[1]
+    result = find(X, y, grid={"n_bins": [4, 6]}, costs=(0.05, 5.0))
+    path = make_path(X, y, costs=(0.05, 5.0), n_bins=result.best.n_bins)
+    coef = path.by_cost(np.moveaxis(path.result.coef, 2, 0))[[0.05, 5.0].index(result.best.C)].astype(np.float64)
+    centred = coef - np.einsum("jk,fojk->foj", path.mean_code, coef)[..., None]  # (fold, machine, feature, basis)
+    variance = sum((each - centred.mean(axis=0)) ** 2 for each in centred) * 2 / 3
+    np.testing.assert_allclose(result.deviation, np.moveaxis(np.sqrt(variance), 0, 2), rtol=1e-4, atol=1e-6)
+    model = refit(open_source(X, y), result)
+    assert model.deviation is result.deviation and model.deviation.shape == model.coef.shape
+    error = model.shape_function(0).error
+    assert error.shape == (101 if result.best.n_bins == 4 else 103, model.n_outputs) and (error > 0).all()
+
+
+def test_the_rule_of_one_standard_error_keeps_every_setting_until_it_has_chosen():
+    options = {"grid": {"n_bins": [4, 6, 8]}, "costs": (0.05, 5.0), "metric": "error"}
+    simple = find(X, Y, one_se=True, **options)
+    assert simple.deviation.shape[1] == simple.best.n_bins + 1
+
+
+def test_a_single_fold_has_no_errors_of_curves():
+    result = find(X, Y, n_folds=1)
+    assert result.deviation is None
+    assert refit(open_source(X, Y), result).shape_function(0).error is None

@@ -15,7 +15,7 @@ from tests.solvers.problems import fit, make_run, toy
 
 KEYS = {
     "solver", "objective", "dual_objective", "gap", "gaps", "converged", "interrupted", "passes", "reads", "n_rows",
-    "n_features", "plan", "seconds",
+    "n_features", "class_counts", "plan", "seconds",
 }  # fmt: skip
 
 
@@ -46,6 +46,8 @@ def test_a_model_carries_what_it_was_made_of(solver, n_classes):
     assert model.options == Options(solver=solver, seed=5).record()
     assert model.coef.shape == (4, 11, 1 if n_classes == 2 else n_classes) and model.coef.dtype == np.float32
     assert model.classes.tolist() == list(range(n_classes)) and model.loss == "logistic"
+    assert model.summary["class_counts"] == np.bincount(y).tolist()
+    assert model.density.mean_code.shape == (4, 11) and model.deviation is None
     assert model.fingerprint == open_source(X, y).fingerprint()
     assert model.summary["plan"] == make_run(X, y, seed=5)[1].plan.record()
     assert np.mean(model.predict(X) == y) > 0.7

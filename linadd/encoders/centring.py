@@ -49,6 +49,11 @@ class CodeMoments:
         self.group_codes[...] = 0
         self.group_sums[...] = 0
 
+    @property
+    def mean_code(self):
+        """Mean of phi over the rows so far, float64 (n_features, n_basis)."""
+        return (self.codes + self.group_codes) / (self.sums[1] + self.group_sums[1])
+
     def centre(self, centred, unit):
         """The finished Centre.
 

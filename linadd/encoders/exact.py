@@ -17,8 +17,14 @@ from linadd.penalty import penalised_code
 @compiled
 def encode_row(X, i, axes, basis, index, values, u):
     """Encode row i of X into index (n_features,), float64 values (n_local, n_features) and coordinates u."""
-    n_features = X.shape[1]
     locate_row(X, i, axes, u)
+    encode_coordinates(u, axes, basis, index, values)
+
+
+@compiled
+def encode_coordinates(u, axes, basis, index, values):
+    """Encode a row of coordinates u (n_features,); the branch on the encoder is taken here, once a row."""
+    n_features = u.shape[0]
     if basis.code == bspline.CODE:
         for j in range(n_features):
             bspline.encode_coordinate(u[j], axes.n_bins[j], basis.n_local - 1, j, index, values)
