@@ -13,6 +13,8 @@ The tree, in the order in which data flow; a module imports from those above it 
     labels.py           counts of the labels, and those that nothing can be trained on
     metrics.py          accuracy, recall, AUC, log loss of a stream
     penalty.py          the difference penalty as running sums
+    onnx_graph.py       nodes and constants of an ONNX file
+    ranges.py           values outside the training range: policies, counts
     sources/            one file a format; rows by position; convert.py writes HDF5 that trains fast
     encoders/           one file a basis: value of a feature -> phi
     solvers/            one file an algorithm; blocks out of core; the certificate (stopping.py)
@@ -26,6 +28,7 @@ The tree, in the order in which data flow; a module imports from those above it 
     search.py           C, folds and settings of a grid trained on shared reads; the best of them
     models.py           load_model: class key of a file -> class
     estimator_input.py  rows as scikit-learn's users hand them over -> a source
+    score.py            decisions from a model file with NumPy alone
     estimators.py       AdditiveClassifier, by the conventions of scikit-learn
     export/             one file a target
     plots.py            pictures; alone imports matplotlib

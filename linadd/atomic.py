@@ -7,11 +7,12 @@ disk, a kill or Ctrl-C never leaves half a file under the name that the user ask
 import contextlib
 import os
 import secrets
+import shutil
 from pathlib import Path
 
 from linadd.errors import DataError
 
-__all__ = ["atomic_path", "check_writable"]
+__all__ = ["atomic_folder", "atomic_path", "check_writable"]
 
 
 def check_writable(path):
@@ -58,6 +59,40 @@ def atomic_path(path):
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
+        sync(target.parent)
+
+
+@contextlib.contextmanager
+def atomic_folder(path):
+    """Give a path of the same name in a temporary folder beside it, for a file and others that belong to it.
+
+    On leaving, every file of the folder is synced and renamed into the target's folder, `path` itself last; on any
+    exception nothing of it is left.
+
+    Yields
+    ------
+    pathlib.Path
+        Where to write; the folder is empty.
+
+    Raises
+    ------
+    DataError
+        As `atomic_path`.
+    """
+    with writing(path):
+        target = resolve_target(path)
+        folder = target.with_name(f".linadd-{secrets.token_hex(6)}")
+        folder.mkdir()
+        try:
+            yield folder / target.name
+            for file in sorted(folder.iterdir(), key=lambda file: (file.name == target.name, file.name)):
+                final = resolve_target(target.with_name(file.name))
+                if final.exists():
+                    file.chmod(final.stat().st_mode & 0o7777)
+                sync(file)
+                os.replace(file, final)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
         sync(target.parent)
 
 

@@ -1,18 +1,22 @@
 """The names a user chooses among, apart from what they stand for: the command line offers them without loading numba.
 
-The things themselves are in the lists of `encoders`, `losses.py` and `solvers`; the tests hold lists and names equal.
+The things themselves are in the lists of `encoders`, `losses.py`, `solvers` and `export`; the tests hold lists and
+names equal.
 """
 
 __all__ = [
     "AUTO_SOLVERS",
     "COSTS",
     "ENCODERS",
+    "EXPORTS",
     "GRID",
     "INTERCEPTS",
     "KNOTS",
     "LOSSES",
     "METRICS",
     "PENALTY_ORDERS",
+    "PROBABILITY_LOSSES",
+    "RANGE_POLICIES",
     "SCALES",
     "SCHEDULES",
     "SOLVERS",
@@ -34,7 +38,10 @@ SOLVERS = {
     "liblinear": ("tol", "certify"),
 }
 AUTO_SOLVERS = ("dual-cd", "newton")  # that solver="auto" may stand for
+EXPORTS = ("npz", "json", "onnx", "c", "liblinear")
 LOSSES = ("hinge", "squared_hinge", "logistic")
+PROBABILITY_LOSSES = ("logistic",)  # 1 / (1 + exp(-f)) estimates P(y = +1)
+RANGE_POLICIES = ("clamp", "error", "report", "linear")  # of values outside the training range
 SCALES = ("unit", "libspline", "none")
 KNOTS = ("auto", "uniform", "quantile")
 INTERCEPTS = ("free", "penalised", "none")

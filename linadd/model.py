@@ -1,6 +1,7 @@
 """The trained additive classifier: encoder state, coefficients, intercepts and classes; its decisions and its file."""
 
 import math
+import warnings
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import ClassVar
@@ -14,10 +15,12 @@ from linadd.encoders.base import Encoder
 from linadd.encoders.curves import contributions, coordinates
 from linadd.encoders.density import Density
 from linadd.encoders.exact import check_finite, decide, encode
-from linadd.errors import ConfigError, DataError, FormatError
+from linadd.encoders.extrapolation import add_extrapolation, curve_slopes
+from linadd.errors import ConfigError, DataError, DataWarning, FormatError
 from linadd.losses import LOSSES
 from linadd.metrics import log_probabilities, predicted_indices
 from linadd.model_file import check_tensors, model_digest, save_model, take_tensor, verify_check_scores
+from linadd.ranges import count_outside, feature_policies, refuse_outside, widened
 from linadd.shapes import density_tensors, importances, restore_density, shape_function
 
 
@@ -53,6 +56,9 @@ class AdditiveModel:
         How the training rows lie along each feature; None for a model of a version that did not count it.
     deviation : float32 array, shape (n_features, n_basis, n_outputs), or None
         Standard errors of the coefficients from the folds of a search (`linadd.search.fold_deviation`).
+    range_policy : str, or list of str
+        What becomes of values outside the training range (`ranges.py`): "clamp", "report", "linear", "error", such as
+        "linear,age=clamp,3=error", or a list of one a feature. Kept in the file, and by exports.
     """
 
     key: ClassVar[str] = "additive"
@@ -71,6 +77,7 @@ class AdditiveModel:
     fingerprint: dict = field(default_factory=dict)
     density: Density | None = None
     deviation: np.ndarray | None = None
+    range_policy: str = "clamp"
 
     @property
     def n_features(self):
@@ -86,6 +93,27 @@ class AdditiveModel:
     def ranges(self):
         """Lowest and highest training value of each feature, float64 (n_features, 2); infinite where not clamped."""
         return self.encoder.ranges
+
+    @property
+    def range_policies(self):
+        """The policy of each feature, an array of str (n_features,), `clamp` where there is no end to the range.
+
+        Raises
+        ------
+        ConfigError
+            Where `range_policy` names a policy or a feature that does not exist.
+        """
+        policies = feature_policies(self.range_policy, self.n_features, self.feature_names)
+        policies[np.isinf(self.encoder.axes.lower)] = "clamp"
+        return policies
+
+    def range_counts(self, X):
+        """Values of rows X (n_rows, n_features) below and above the range of each feature, int64 (2, n_features)."""
+        return count_outside(self.checked(X), self.ranges)
+
+    def end_slopes(self):
+        """Slopes that curves are continued with beyond their range, float64 (2, n_features, n_outputs), mostly 0."""
+        return curve_slopes(self.encoder, self.coef, self.range_policies == "linear")
 
     def scores(self, X):
         """`decision_function`, by the name that all model classes have."""
@@ -104,7 +132,7 @@ class AdditiveModel:
         return decisions, log_probabilities(decisions) if LOSSES[self.loss].has_probabilities else None
 
     def decision_function(self, X, origin="array", row_number=lambda i: i + 1):
-        """Scores of rows, in float64 whatever the dtype of X; values outside the training range are clamped.
+        """Scores of rows, in float64 whatever the dtype of X; `range_policy` rules values outside the training range.
 
         Parameters
         ----------
@@ -122,10 +150,19 @@ class AdditiveModel:
         Raises
         ------
         DataError
-            On another number of features, values that are no real numbers, or one that is not finite.
+            On another number of features, values that are no real numbers, one that is not finite, or one outside the
+            range of a feature whose policy is `error`.
+
+        Warns
+        -----
+        DataWarning
+            On values outside the range of features whose policy is `report`.
         """
         X = self.checked(X, origin, row_number)
-        return decide(self.encoder, X, self.coef, self.intercept)
+        decisions = decide(self.encoder, X, self.coef, self.intercept)
+        if self.range_policy != "clamp":
+            self.apply_policies(X, decisions, origin, row_number)
+        return decisions
 
     def checked(self, X, origin="array", row_number=lambda i: i + 1):
         """Rows as compiled code takes them, after the checks that `decision_function` promises."""
@@ -141,6 +178,22 @@ class AdditiveModel:
         X = np.require(X, requirements="CW")
         check_finite(X, origin, self.feature_names, row_number)
         return X
+
+    def apply_policies(self, X, scores, origin, row_number):
+        """Treat values outside the training range by the policy of their feature; `scores` as in add_extrapolation."""
+        policies = self.range_policies
+        refuse_outside(X, self.ranges, policies == "error", origin, self.feature_names, row_number)
+        if (policies == "linear").any():
+            add_extrapolation(scores, X, self.ranges, self.end_slopes())
+        outside = count_outside(X, self.ranges).sum(axis=0) * (policies == "report")
+        if outside.any():
+            j = int(np.argmax(outside))
+            name = self.feature_names[j] if self.feature_names else j + 1
+            warnings.warn(
+                f"{origin}: {outside.sum():,} values outside the training range count as its nearer end, most of them "
+                f"({outside[j]:,}) of feature {name!r}.",
+                DataWarning, stacklevel=3,
+            )  # fmt: skip
 
     def predict(self, X):
         """Labels of rows, an array of the type of `classes`, shape (n_rows,); X as in decision_function."""
@@ -185,7 +238,10 @@ class AdditiveModel:
             As in `decision_function`.
         """
         X = self.checked(X, origin, row_number)
-        return contributions(self.encoder, coordinates(self.encoder, X), self.coef)
+        parts = contributions(self.encoder, coordinates(self.encoder, X), self.coef)
+        if self.range_policy != "clamp":
+            self.apply_policies(X, parts, origin, row_number)
+        return parts
 
     def shape_function(self, feature, grid=None):
         """The centred curve of one feature, with the density of the training data; see `linadd.shapes.shape_function`.
@@ -215,7 +271,7 @@ class AdditiveModel:
         feature : int
             Index of the feature.
         grid : array, shape (n,)
-            Values of it; clamped to the training range.
+            Values of it; beyond the training range the policy `linear` continues the curve, the others clamp.
 
         Returns
         -------
@@ -235,7 +291,11 @@ class AdditiveModel:
         check_finite(grid, "grid")
         tensors = {name: values[feature : feature + 1] for name, values in self.encoder.tensors().items()}
         one = from_state(self.encoder.name, self.encoder.options, tensors)
-        return encode(one, grid) @ self.coef[feature].astype(np.float64)
+        values = encode(one, grid) @ self.coef[feature].astype(np.float64)
+        if self.range_policies[feature] == "linear":
+            slopes = curve_slopes(one, self.coef[feature : feature + 1], np.array([True]))
+            add_extrapolation(values, grid, one.ranges, slopes)
+        return values
 
     def save(self, path):
         """Write the model to a file that `linadd.load_model` reads, whole or not at all.
@@ -275,7 +335,7 @@ class AdditiveModel:
             **self.encoder.tensors(),
             **({} if self.density is None else density_tensors(self.density)),
             **({} if self.deviation is None else {"deviation": self.deviation}),
-            **check_tensors(self.encoder.ranges, self.decision_function, self.options.get("seed", 0)),
+            **self.check_tensors(self.range_policies == "linear"),
         }
         header = {
             "class": self.key,
@@ -290,7 +350,17 @@ class AdditiveModel:
             "history": [finite_or_none(record) for record in self.history],
             "summary": finite_or_none(self.summary),
         }
+        if self.range_policy != "clamp":
+            header["range_policy"] = self.range_policy
+        if (self.range_policies == "linear").any():
+            tensors["end_slopes"] = self.end_slopes()  # for score.py, which cannot take derivatives
         return tensors, header
+
+    def check_tensors(self, is_beyond, dtype=np.float64):
+        """Check rows, drawn also from beyond the range of some features (bool array), and their scores."""
+        return check_tensors(
+            widened(self.ranges, is_beyond), self.decision_function, self.options.get("seed", 0), dtype
+        )  # fmt: skip
 
     @classmethod
     def from_state(cls, tensors, header):
@@ -324,6 +394,7 @@ class AdditiveModel:
             *(header[name] for name in ("feature_names", "options", "history", "summary", "fingerprint")),
             restore_density(tensors, encoder),
             take_tensor(tensors, "deviation", np.float32, coef.shape) if "deviation" in tensors else None,
+            header.get("range_policy", "clamp"),
         )
         verify_check_scores(tensors, model.decision_function)
         return model

@@ -165,10 +165,11 @@ def make_check_rows(ranges, seed=0):
     ranges = np.where(np.isfinite(ranges), ranges, [-1.0, 1.0])
     share = np.random.default_rng(seed).random((N_CHECK_ROWS, len(ranges)))
     # Not low + share * (high - low): the difference may overflow.
-    return ranges[:, 0] * (1 - share) + ranges[:, 1] * share
+    rows = ranges[:, 0] * (1 - share) + ranges[:, 1] * share
+    return np.clip(rows, *ranges.T)  # by rounding it may end beside the range
 
 
-def check_tensors(ranges, decision_function, seed=0):
+def check_tensors(ranges, decision_function, seed=0, dtype=np.float64):
     """Check rows and their scores, to be saved with a model.
 
     Parameters
@@ -179,13 +180,15 @@ def check_tensors(ranges, decision_function, seed=0):
         The model's scores of float64 rows.
     seed : int
         Seed of the rows.
+    dtype : dtype
+        Float type that the rows are rounded to.
 
     Returns
     -------
     dict
         `check_rows`, shape (32, n_features), and `check_scores`, as `decision_function` returns them, both float64.
     """
-    rows = make_check_rows(ranges, seed)
+    rows = make_check_rows(ranges, seed).astype(dtype).astype(np.float64)
     return {"check_rows": rows, "check_scores": np.asarray(decision_function(rows), np.float64)}
 
 

@@ -6,7 +6,12 @@ prefix sums, the inverse of its transpose d suffix sums:
     penalised code   phi^d = D_d'^-1 phi              d suffix sums
     update code      L_d phi = D_d^-1 D_d'^-1 phi     then d prefix sums
     norm             |w_j|^2 = |D_d v_j|^2            d differences
+
+Dense bases carry the penalty in the weights of their functions: |w|^2 is then the norm of the d-th derivative of the
+curve, up to a constant [Maji2012].
 """
+
+import math
 
 import numpy as np
 
@@ -55,3 +60,22 @@ def differences(coef, penalty_order):
 def update_table(n_basis, penalty_order):
     """L_d, float64 (n_basis, n_basis); row i is what a dual step on basis function i adds to coef."""
     return from_penalised(penalised_code(np.eye(n_basis), penalty_order), penalty_order)
+
+
+def fourier_weights(n_harmonics, penalty_order):
+    """1 / k^d of sine and cosine of each harmonic k = 1..m, float64 (2 m,)."""
+    return np.repeat(np.arange(1.0, n_harmonics + 1) ** -penalty_order, 2)
+
+
+def hermite_weights(n_terms, penalty_order):
+    """1 / sqrt((k!)^2 / (k-d)!) of He_k for k >= d, 1 / sqrt(k!) for k < d, k = 1..m, float64 (m,).
+
+    The first is 1 over the norm of the d-th derivative of He_k under the Gaussian; that derivative vanishes for k < d,
+    where the norm of He_k itself is used.
+    """
+    return np.array([
+        math.sqrt(math.factorial(k - penalty_order)) / math.factorial(k)
+        if k >= penalty_order
+        else 1.0 / math.sqrt(math.factorial(k))
+        for k in range(1, n_terms + 1)
+    ])  # fmt: skip

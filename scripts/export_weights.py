@@ -4,7 +4,7 @@
     python scripts/export_weights.py train.h5 --out weights        # a file of yours, read out of core
 
 The two functions between the lines are all that a deployment needs: no linadd, no pickle, no training stack. They score
-linear B-splines (`--degree 1`, the default of linadd); `linadd/export/scorer.py` has every encoder.
+linear B-splines (`--degree 1`, the default of linadd); `linadd/score.py` has every encoder.
 """
 
 import argparse

@@ -6,7 +6,7 @@ import stat
 
 import pytest
 
-from linadd.atomic import atomic_path, check_writable
+from linadd.atomic import atomic_folder, atomic_path, check_writable
 from linadd.errors import DataError
 
 
@@ -88,3 +88,25 @@ def test_messages(tmp_path, monkeypatch):
     kept.write_bytes(b"")
     monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may write anything, so the bits are played
     assert refused(kept) == f"{kept}: exists and is write-protected. Give another name or `chmod u+w` it."
+
+
+def test_files_that_belong_together_appear_together(tmp_path):
+    target = tmp_path / "m.c"
+    (tmp_path / "m.h").write_bytes(b"old")
+    (tmp_path / "m.h").chmod(0o600)
+    with atomic_folder(target) as temporary:
+        assert temporary.name == "m.c" and temporary.parent.parent == tmp_path and not os.listdir(temporary.parent)
+        temporary.write_bytes(b"code")
+        temporary.with_suffix(".h").write_bytes(b"header")
+        assert not target.exists() and (tmp_path / "m.h").read_bytes() == b"old"
+    assert sorted(os.listdir(tmp_path)) == ["m.c", "m.h"]
+    assert target.read_bytes() == b"code" and (tmp_path / "m.h").read_bytes() == b"header"
+    assert stat.S_IMODE((tmp_path / "m.h").stat().st_mode) == 0o600
+
+
+def test_of_files_that_belong_together_nothing_is_left_after_a_failure(tmp_path):
+    (tmp_path / "m.h").write_bytes(b"old")
+    with pytest.raises(ValueError, match="broken"), atomic_folder(tmp_path / "m.c") as temporary:
+        temporary.with_suffix(".h").write_bytes(b"half")
+        raise ValueError("broken")
+    assert os.listdir(tmp_path) == ["m.h"] and (tmp_path / "m.h").read_bytes() == b"old"

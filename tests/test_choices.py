@@ -8,14 +8,16 @@ import pytest
 
 from linadd import choices
 from linadd.encoders import ENCODERS
+from linadd.export import EXPORTERS
 from linadd.losses import LOSSES
 from linadd.solvers import SOLVERS
 
 
 def test_names_are_those_of_the_lists():
-    names = {"ENCODERS": ENCODERS, "LOSSES": LOSSES, "SOLVERS": SOLVERS}
+    names = {"ENCODERS": ENCODERS, "EXPORTS": EXPORTERS, "LOSSES": LOSSES, "SOLVERS": SOLVERS}
     for name, table in names.items():
         assert list(getattr(choices, name)) == list(table)
+    assert [name for name, loss in LOSSES.items() if loss.has_probabilities] == list(choices.PROBABILITY_LOSSES)
     assert set(choices.AUTO_SOLVERS) < set(SOLVERS)
 
 

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from linadd.choices import RANGE_POLICIES
 from linadd.cli.terminal import Terminal
 from linadd.errors import ConfigError
 
@@ -17,6 +18,7 @@ __all__ = [
     "Labels",
     "MemoryLimit",
     "ModelFile",
+    "RangePolicy",
     "Table",
     "Weights",
     "Where",
@@ -102,6 +104,14 @@ MemoryLimit = Annotated[
     int,
     typer.Option("--memory-limit", parser=parse_size, metavar="SIZE", help="Memory that linadd may allocate."),
 ]
+RangePolicy = Annotated[
+    str | None,
+    typer.Option(
+        "--range", metavar="|".join(RANGE_POLICIES) + "[,FEATURE=POLICY]",
+        help="Values outside the training range: score as its nearer end; refuse; score and name the features; or "
+        "continue the curve as a line. Single features: linear,age=clamp,3=error. By default that of the model, clamp.",
+    ),
+]  # fmt: skip
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, for errors too.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No log and no progress on stderr.")]
 

@@ -54,6 +54,7 @@ def evaluate(
         needed = format_bytes(auc_bytes(source, trained))
         terminal.say(f"no AUC: the scores of all rows take {needed}. Raise --memory-limit to have it.")
     metrics, guard = Metrics(len(trained.classes), has_auc), RangeGuard(trained)
+    trained = guard.model
     with row_bar(terminal, "rows") as progress:
         for chunk, rows, (scores, log_proba) in scored_pieces(source, trained, guard, trained.ranking):
             index = indices_of(chunk, rows, trained.classes)

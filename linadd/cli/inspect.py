@@ -106,6 +106,7 @@ def as_text(record):
         *head_lines(record),
         f"features   {record['n_features']:,}, {record['n_basis']} coefficients each, {record['n_outputs']} outputs",
         f"encoder    {encoder['name']} ({settings})",
+        *([f"range      {record['range_policy']}"] if "range_policy" in record else []),
         f"training   loss {record['loss']}, C {options['C']:g}, solver {summary['solver']}, scale {options['scale']}, "
         f"intercept {options['intercept']}, seed {options['seed']}",
         f"result     {', '.join(result)}",

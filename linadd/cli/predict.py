@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from linadd.atomic import atomic_path, check_writable
-from linadd.cli.arguments import DataFile, IndexBase, ModelFile, Table, Where, refuse_same_file, verb
+from linadd.cli.arguments import DataFile, IndexBase, ModelFile, RangePolicy, Table, Where, refuse_same_file, verb
 from linadd.cli.terminal import Result, peak_memory_bytes
 from linadd.errors import ConfigError
 
@@ -22,15 +22,7 @@ def predict(
     file: DataFile,
     out: Annotated[str, typer.Option("--out", "-o", metavar="OUT", help="File to write: .csv, .npy or .h5.")],
     output: Annotated[str, typer.Option("--output", metavar="|".join(OUTPUTS), help="What to write.")] = "label",
-    range_policy: Annotated[
-        str,
-        typer.Option(
-            "--range",
-            metavar="clamp|error|report",
-            help="Values outside the training range: score as its nearer end (kernel classifiers: as they are); "
-            "refuse; or score and name the features.",
-        ),
-    ] = "clamp",
+    range_policy: RangePolicy = None,
     x: Table = "X",
     where: Where = None,
     index_base: IndexBase = "auto",
@@ -53,21 +45,26 @@ def predict(
     check_writable(out)
     trained = load_model(model)
     refuse_same_file(out, model)
+    table = PredictionTable.of(output, trained, model)  # of the file's digest, whatever the policy
     guard = RangeGuard(trained, range_policy)
+    trained = guard.model
 
     def scores(X):
         found = trained.scores(X)
         return found[:, 0] if trained.n_outputs == 1 else found
 
     compute = {"label": trained.predict, "decision": scores, "proba": trained.predict_proba}[output]
-    compute(np.zeros((1, trained.n_features)))  # a loss without probabilities is refused before anything is read
+    # A loss without probabilities is refused before anything is read.
+    compute(np.clip(np.zeros((1, trained.n_features)), *trained.ranges.T))
     source = open_for_model(file, trained, model, where=where, target=out, x=x, y_name=None, index_base=index_base)
-    with atomic_path(out) as temporary, row_bar(terminal, "rows") as progress:
-        table = PredictionTable.of(output, trained, model)
-        with writer(temporary, table, source.n_rows) as write:
-            for chunk, rows, predictions in scored_pieces(source, trained, guard, compute):
-                write(predictions)
-                progress(chunk.first_row + rows.stop, source.n_rows)
+    with (
+        atomic_path(out) as temporary,
+        row_bar(terminal, "rows") as progress,
+        writer(temporary, table, source.n_rows) as write,
+    ):
+        for chunk, rows, predictions in scored_pieces(source, trained, guard, compute):
+            write(predictions)
+            progress(chunk.first_row + rows.stop, source.n_rows)
     record = {"out": out, "output": output, "n_rows": source.n_rows, "columns": table.columns, **table.metadata}
     record |= {
         "range": guard.record(),
@@ -75,4 +72,4 @@ def predict(
         "peak_memory_bytes": peak_memory_bytes(),
     }
     text = f"{out}: {output} of {source.n_rows:,} rows of {source.origin}, model {model} ({record['model_digest']})"
-    return Result(record, f"{text}\n{guard.text()}" if range_policy == "report" else text)
+    return Result(record, f"{text}\n{guard.text()}" if guard.has_report else text)

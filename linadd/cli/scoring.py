@@ -1,17 +1,19 @@
 """Scores of a file by a model, in bounded memory: what `evaluate` and `predict` share."""
 
+from dataclasses import replace
+
 import numpy as np
 import scipy.sparse
 
 from linadd.cli.arguments import open_rows
 from linadd.errors import ConfigError, DataError
+from linadd.ranges import count_outside, feature_policies, refuse_outside
 from linadd.sources.columns import match_columns
 
 __all__ = ["RangeGuard", "open_for_model", "scored_pieces"]
 
 PIECE_BYTES = 8 << 20  # of dense rows at a time, where a source counts its chunks in stored entries
 SHOWN_FEATURES = 5
-POLICIES = ("clamp", "error", "report")
 
 
 def open_for_model(path, model, model_path, **options):
@@ -82,42 +84,52 @@ def scored_pieces(source, model, guard, score):
 
 
 class RangeGuard:
-    """Counts of the values outside the training range of their feature, which a model that `clamps` moves to it.
+    """Counts of the values outside the training range of their feature, and what becomes of them.
 
     Parameters
     ----------
     model : model of any class
         Whose ranges hold.
-    policy : {"clamp", "error", "report"}
-        `error`: such a value is a DataError; `report`: name the worst features; `clamp`: only count.
+    policy : str, optional
+        Range policy; by default that of the model, `clamp` for a kernel classifier, which takes values as they are.
 
     Attributes
     ----------
+    model : model of any class
+        The model under that policy; of `report` the guard tells once, in the place of a warning a chunk.
+    has_report : bool
+        Some feature has the policy `report`.
     n_values : int
         Values seen.
     below, above : int64 arrays, shape (n_features,)
         Values under and over the range.
+
+    Raises
+    ------
+    ConfigError
+        On a policy or a feature that does not exist, and on `linear` for a kernel classifier.
     """
 
-    def __init__(self, model, policy="report"):
-        if policy not in POLICIES:
-            raise ConfigError(f"--range: {policy!r} is not one of {', '.join(POLICIES)}.")
-        self.model, self.policy, self.n_values = model, policy, 0
-        self.lower, self.upper = model.ranges.T
+    def __init__(self, model, policy=None):
+        policy = getattr(model, "range_policy", "clamp") if policy is None else policy
+        policies = feature_policies(policy, model.n_features, model.feature_names)
+        self.has_report = bool((policies == "report").any())
+        if hasattr(model, "range_policy"):
+            model = replace(model, range_policy=np.where(policies == "report", "clamp", policies).tolist())
+        elif (policies == "linear").any():
+            raise ConfigError("range: 'linear' is for additive models. A kernel classifier takes clamp, error, report.")
+        self.model, self.policies, self.n_values = model, policies, 0
         self.below, self.above = np.zeros((2, model.n_features), np.int64)
 
     def update(self, X, chunk, start):
         """Count rows X, of which the first is row `start` of the chunk."""
-        below, above = self.lower > X, self.upper < X
-        if self.policy == "error" and (below.any() or above.any()):
-            i, j = (int(index[0]) for index in np.nonzero(below | above))
-            raise DataError(
-                f"the value {X[i, j]} is outside the training range {self.lower[j]:g} to {self.upper[j]:g}. "
-                f"Use --range clamp to score it {'as the nearer end' if self.model.clamps else 'as it is'}.",
-                source=chunk.origin, row=chunk.row_number(start + i), column=self.name(j),
-            )  # fmt: skip
-        self.below += below.sum(axis=0)
-        self.above += above.sum(axis=0)
+        refuse_outside(
+            X, self.model.ranges, self.policies == "error", chunk.origin, self.model.feature_names,
+            lambda row: chunk.row_number(start + row),
+        )  # fmt: skip
+        below, above = count_outside(X, self.model.ranges)
+        self.below += below
+        self.above += above
         self.n_values += X.size
 
     def name(self, j):
@@ -144,6 +156,12 @@ class RangeGuard:
         more = len(record["features"]) - len(shown)
         return (
             f"range: {record['n_clamped']:,} values ({share:.2%}) outside the training range"
-            f"{' count as its nearer end' if self.model.clamps else ''}; "
+            f"{self.fate()}; "
             f"by feature: {worst}{f' and {more} more' if more > 0 else ''}"
         )
+
+    def fate(self):
+        """What became of the values outside, where all features agree."""
+        if not self.model.clamps or len({*self.policies} - {"report", "clamp", "error"}):
+            return ""
+        return " count as its nearer end"

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from linadd.atomic import check_writable
-from linadd.cli.arguments import DataFile, IndexBase, Labels, Table, Weights, Where, open_rows, verb
+from linadd.cli.arguments import DataFile, IndexBase, Labels, RangePolicy, Table, Weights, Where, open_rows, verb
 from linadd.cli.compat import PROGRAMS, compat_options
 from linadd.cli.kernel_training import (
     ADDITIVE,
@@ -52,6 +52,7 @@ def train_model(
     compat: Compat = None,
     estimator: EstimatorName = ADDITIVE,
     settings: Settings = None,
+    range_policy: RangePolicy = None,
     **values,
 ):
     """Train a classifier on a file, to a certified gap.
@@ -73,8 +74,10 @@ def train_model(
         source = open_rows(
             file, where=where, target=model, x=x, y_name=y, weights=weights, index_base=index_base
         )  # fmt: skip
+        check_range_policy(range_policy, source)
         terminal.say(f"{source.origin}: {source.n_rows:,} rows of {source.n_features:,} features ({source.dtype})")
         trained = run(terminal, source, options, stop)
+        trained.range_policy = range_policy or "clamp"
         trained.save(model)
     return describe(trained, options, model)
 
@@ -103,6 +106,14 @@ def check_target(path):
         except FormatError:
             message = "exists and is no model of linadd. Give another name, or remove it first."
             raise DataError(message, source=path) from None
+
+
+def check_range_policy(policy, source):
+    """Raise ConfigError where --range names a policy or a feature that does not exist."""
+    if policy is not None:
+        from linadd.ranges import feature_policies  # numpy
+
+        feature_policies(policy, source.n_features, source.feature_names)
 
 
 def run(terminal, source, options, stop):

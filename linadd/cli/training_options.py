@@ -15,7 +15,7 @@ from linadd.options import Options
 
 __all__ = ["ConfigFile", "check_taken", "given_names", "option_flag", "training_parameters"]
 
-FLAGS = {"C": "-C", "n_jobs": "--threads"}
+FLAGS = {"C": "-C", "n_jobs": "--threads", "range_policy": "--range"}
 # A file's rows are counted by the census: nothing is expected of them.
 PYTHON_ONLY = {"n_expected"}
 

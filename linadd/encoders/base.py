@@ -162,6 +162,16 @@ class Encoder(ABC):
             self.code, self.is_local, self.n_local, self.n_basis, self.bits, self.weights, table, exact
         )  # fmt: skip
 
+    @abstractmethod
+    def end_slopes(self):
+        """Slopes d phi / d x at the lower and the upper end of each feature, taken from inside.
+
+        Returns
+        -------
+        float64 array, shape (2, n_features, n_basis)
+            0 for a constant feature, and where a bin that holds a single value ends the range.
+        """
+
     def tensors(self):
         """State as named float64 and int64 arrays, for the model file."""
         return {name: np.asarray(value) for name, value in self.axes._asdict().items() if name != "has_knots"}
@@ -184,6 +194,16 @@ class DenseEncoder(Encoder):
         with np.errstate(divide="ignore", over="ignore"):
             inverse = 2.0 / (census.maximum - census.minimum)
         return affine_axes(census, centre, inverse, np.zeros(len(centre)))
+
+    @abstractmethod
+    def derivative(self, u):
+        """d phi / d u at coordinates u of any shape, float64 (*u.shape, n_basis)."""
+
+    def end_slopes(self):
+        """Slopes at u = -1 and 1; of the unbounded identity anywhere."""
+        ends = np.where(np.isfinite(self.ranges), self.ranges, self.axes.origin[:, None]).T
+        u = (ends - self.axes.origin) * self.axes.inverse
+        return self.derivative(u) * self.axes.inverse[:, None]
 
     def relative_scale(self, census, scale):
         """1, or sqrt((max - min) / 10) in units of x, libspline's default of ten bins."""

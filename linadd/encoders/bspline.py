@@ -120,6 +120,22 @@ class BSpline(Encoder):
         axes = affine_axes(census, census.minimum, inverse, np.full(len(span), self.n_bins))
         return axes if self.knots == "uniform" else choose_knots(axes, census, self.n_bins, self.knots)
 
+    def end_slopes(self):
+        """Slopes at t = 0 of the first and t = 1 of the last bin; d/dt of degree r are differences of degree r - 1."""
+        axes, slopes = self.axes, np.zeros((2, self.n_features, self.n_basis))
+        per_u = np.stack([axes.inverse, axes.inverse])  # du/dx at both ends
+        for j in np.flatnonzero(~np.isnan(axes.edges[:, 0])):
+            widths = np.diff(axes.edges[j, : axes.n_bins[j] + 1])[[0, -1]]
+            per_u[:, j] = np.divide(1.0, widths, out=np.zeros(2), where=widths > 0)
+        if self.degree:
+            lower = np.zeros((self.degree, 1))
+            for end, first in ((0, np.zeros_like(axes.n_bins)), (1, axes.n_bins - 1)):
+                basis_values(float(end), self.degree - 1, 0, lower)
+                steps = -np.diff(lower[:, 0], prepend=0.0, append=0.0)
+                for m in range(self.n_local):
+                    slopes[end, np.arange(self.n_features), first + m] = steps[m] * per_u[end]
+        return slopes
+
     def relative_scale(self, census, scale):
         """sqrt(1 / n_bins_j), sqrt(h_j) in units of x, or 1."""
         if scale == "libspline":

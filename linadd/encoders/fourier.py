@@ -2,12 +2,13 @@
 
     phi = sin(theta)/1, cos(theta)/1, sin(2 theta)/2^d, cos(2 theta)/2^d, ..., sin(m theta)/m^d, cos(m theta)/m^d
 
-Dividing by k^d makes |w|^2 the norm of the d-th derivative up to a constant [Maji2012]. Higher harmonics come from the
-angle-addition recurrence. The basis is dense (L = I): score and update use the same vector.
+The weights 1/k^d are the penalty (`penalty.py`). Higher harmonics come from the angle-addition recurrence. The basis is
+dense (L = I): score and update use the same vector.
 """
 
 import numpy as np
 
+from linadd import penalty
 from linadd._jit import compiled
 from linadd.encoders.base import DenseEncoder, check_count
 
@@ -43,9 +44,15 @@ class Fourier(DenseEncoder):
         check_count("n_harmonics", n_harmonics, 1, 256)
         super().__init__(n_local=2 * n_harmonics, n_basis=2 * n_harmonics, penalty_order=penalty_order)
         self.n_harmonics = int(n_harmonics)
-        self.weights = np.repeat(np.arange(1.0, n_harmonics + 1) ** -penalty_order, 2)
+        self.weights = penalty.fourier_weights(self.n_harmonics, self.penalty_order)
 
     @property
     def options(self):
         """The constructor's arguments."""
         return {"n_harmonics": self.n_harmonics, "penalty_order": self.penalty_order}
+
+    def derivative(self, u):
+        """k pi cos(k theta), -k pi sin(k theta), ... times the weights."""
+        k = np.pi * np.arange(1, self.n_harmonics + 1)
+        angle = u[..., None] * k
+        return np.stack([k * np.cos(angle), -k * np.sin(angle)], axis=-1).reshape(*u.shape, -1) * self.weights

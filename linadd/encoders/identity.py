@@ -51,3 +51,7 @@ class Identity(DenseEncoder):
         if not self.clamp:
             axes = axes._replace(lower=np.full(n_features, -np.inf), upper=np.full(n_features, np.inf))
         return axes
+
+    def derivative(self, u):
+        """1."""
+        return np.ones((*u.shape, 1))

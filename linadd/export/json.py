@@ -1,12 +1,15 @@
 """Export `json`: the content of `tables.py` as one JSON object, for any language that has a JSON parser.
 
     {"format": "linadd-json", "format_version": 1,
-     "encoder": "bspline", "degree": 1,                   degree: bspline only
+     "encoder": "bspline", "degree": 1,                   degree: bspline only; and "penalty_order"
      "weights": [...],                                    the other encoders: n_basis factors of the basis functions
      "classes": [...], "intercept": [...],                n_classes labels; n_outputs numbers
+     "link": "logistic",                                  where the scores have probabilities
      "features": [                                        one object a feature:
         {"name": "age",                                   where the model has names
          "lower": 17, "upper": 90,                        null where the value is not clamped
+         "lower_slope": [...], "upper_slope": [...],      where a curve goes on as a line: n_outputs numbers
+         "is_strict": false,                              where the model refuses values outside the range of some
          "origin": 17, "inverse": 0.137,                  u = (x - origin) * inverse, unless it has edges
          "n_bins": 10,                                    bspline only
          "edges": [...],                                  n_bins + 1 knots, where the feature has its own
@@ -24,8 +27,10 @@ import numpy as np
 
 __all__ = ["read", "write"]
 
-BY_FEATURE = ("lower", "upper", "origin", "inverse", "n_bins", "coef")
-WHOLE = ("encoder", "degree", "weights", "classes", "intercept", "check_rows", "check_scores")
+BY_FEATURE = ("lower", "upper", "lower_slope", "upper_slope", "is_strict", "origin", "inverse", "n_bins", "coef")
+WHOLE = (
+    "encoder", "degree", "penalty_order", "weights", "classes", "intercept", "link", "check_rows", "check_scores",
+)  # fmt: skip
 
 
 def write(arrays, path):

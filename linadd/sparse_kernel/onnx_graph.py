@@ -5,13 +5,12 @@ loop, see `onnx_density.py`. onnxruntime has no Erf in double precision, so Phi(
 t = (a - 4)/(a + 4), with a polynomial q of degree 22: the relative error is below 1e-14 for every a >= 0.
 """
 
-import itertools
-
 import numpy as np
 from numpy.polynomial import chebyshev
 from scipy.special import erfcx
 
 from linadd.errors import ConfigError
+from linadd.onnx_graph import Graph
 from linadd.sparse_kernel.kernels import (
     ARD,
     RBF,
@@ -25,84 +24,6 @@ from linadd.sparse_kernel.kernels import (
 from linadd.sparse_kernel.onnx_density import add_density_outputs
 
 __all__ = ["write_onnx"]
-
-OPSET = 17
-
-
-class Graph:
-    """Nodes and constants as they are added; every method returns the name of a value.
-
-    `body` opens the graph of a loop's body: it reads the values of this one, and shares its constants and names.
-    """
-
-    def __init__(self, onnx, outer=None):
-        self.onnx, self.nodes = onnx, []
-        self.constants, self.names = (outer.constants, outer.names) if outer else ([], itertools.count())
-
-    def body(self):
-        """A graph of its own nodes inside this one."""
-        return Graph(self.onnx, outer=self)
-
-    def new_name(self):
-        """A name that no other value has."""
-        return f"v{next(self.names)}"
-
-    def constant(self, value):
-        """A double (or int64) constant."""
-        value = np.asarray(value)
-        value = value.astype(np.int64 if value.dtype.kind == "i" else np.float64)
-        self.constants.append(self.onnx.numpy_helper.from_array(value, self.new_name()))
-        return self.constants[-1].name
-
-    def node(self, kind, *inputs, name=None, **attributes):
-        """A node of the standard operator set."""
-        name = name or self.new_name()
-        self.nodes.append(self.onnx.helper.make_node(kind, list(inputs), [name], **attributes))
-        return name
-
-    def row_sum(self, value):
-        """Sum over the last axis, kept as a column."""
-        return self.node("ReduceSum", value, self.constant(np.array([-1])), keepdims=1)
-
-    def sum(self, value, axis):
-        """Sum over an axis, which goes."""
-        return self.node("ReduceSum", value, self.constant(np.array([axis])), keepdims=0)
-
-    def product(self, value, array):
-        """value @ array."""
-        return self.node("MatMul", value, self.constant(array))
-
-
-    def loop(self, n_most, body, run, go_on, state=(), result=None):
-        """Run a body at most `n_most` times; returns the names of its state at the end and of the results.
-
-        Parameters
-        ----------
-        n_most : str
-            A value of this graph, int64.
-        body : Graph
-            Made by `body`.
-        run, go_on : str
-            In the body: the number of the run, from 0, and whether to run again.
-        state : list of (str, str, str, int)
-            Of vectors: value at the start; names in the body before and after a run; element type.
-        result : (str, int), optional
-            Vector of doubles of every run, and its length: the rows of one matrix.
-        """
-        types, helper = self.onnx.TensorProto, self.onnx.helper
-        inputs = [(run, types.INT64, []), (self.new_name(), types.BOOL, [])]
-        inputs += [(before, kind, [None]) for _, before, _, kind in state]
-        outputs = [(go_on, types.BOOL, []), *((after, kind, [None]) for _, _, after, kind in state)]
-        if result is not None:
-            outputs.append((result[0], types.DOUBLE, [result[1]]))
-        ends = [self.new_name() for _ in outputs[1:]]
-        content = helper.make_graph(body.nodes, self.new_name(), *(
-            [helper.make_tensor_value_info(*each) for each in side] for side in (inputs, outputs)))
-        # "" stands for the condition of the first run: none.
-        values = [n_most, "", *(start for start, _, _, _ in state)]
-        self.nodes.append(helper.make_node("Loop", values, ends, body=content))
-        return ends
-
 
 def gram(graph, kernel, X, basis):
     """Node of K(X, basis), (n_rows, d)."""
@@ -235,11 +156,7 @@ def write_onnx(tables, path):
     ConfigError
         A kernel that the graph cannot hold, or the package onnx is not installed.
     """
-    try:
-        import onnx
-    except ImportError:
-        raise ConfigError("export: ONNX files need the package onnx. Run: pip install 'linadd[onnx]'.") from None
-    graph = Graph(onnx)
+    graph = Graph()
     X = graph.node("Mul", graph.node("Sub", "X", graph.constant(tables["offset"])), graph.constant(tables["factor"]))
     if tables["clip"]:
         X = graph.node("Clip", X, graph.constant(0.0), graph.constant(1.0))
@@ -247,13 +164,7 @@ def write_onnx(tables, path):
         add_density_outputs(graph, tables["outputs"], X)
     else:
         add_outputs(graph, tables["link"], *output_columns(graph, tables, X))
-    double, make = onnx.TensorProto.DOUBLE, onnx.helper.make_tensor_value_info
-    scores_shape = ["n"] if np.ndim(tables["check_scores"]) == 1 else ["n", len(tables["classes"])]
-    outputs = [make("scores", double, scores_shape),
-               make("probabilities", double, ["n", len(tables["classes"])])]
-    inputs = [make("X", double, ["n", len(tables["offset"])])]
-    made = onnx.helper.make_graph(graph.nodes, tables["estimator"], inputs, outputs, graph.constants)
-    model = onnx.helper.make_model(made, opset_imports=[onnx.helper.make_opsetid("", OPSET)], ir_version=8)
-    onnx.checker.check_model(model)
-    with open(path, "wb") as file:
-        file.write(model.SerializeToString())
+    n_classes = len(tables["classes"])
+    outputs = {"scores": (np.float64, ["n"] if np.ndim(tables["check_scores"]) == 1 else ["n", n_classes]),
+               "probabilities": (np.float64, ["n", n_classes])}
+    graph.save(path, tables["estimator"], {"X": (np.float64, ["n", len(tables["offset"])])}, outputs)

@@ -1,6 +1,8 @@
 """`linadd predict`: every form of output holds the model's own predictions, in file order, or nothing at all."""
 
 import csv
+import tracemalloc
+from dataclasses import replace
 
 import h5py
 import numpy as np
@@ -9,6 +11,7 @@ import pytest
 from linadd.cli import predictions, scoring
 from linadd.errors import DataError
 from linadd.models import load_model
+from linadd.sources import base
 from tests.cli.conftest import rows_and_labels, write_h5, write_libsvm
 
 X_TEST = rows_and_labels(200, seed=1)[0]
@@ -104,8 +107,9 @@ def test_a_value_out_of_range_is_an_error_if_asked(linadd, model, tmp_path):
     path = write_h5(tmp_path / "rows.h5", X=X)
     run = linadd("predict", model, path, "-o", tmp_path / "out.csv", "--range", "error")
     low, high = load_model(model).encoder.ranges[1]
-    outside = f"the value 3.5 is outside the training range {low:g} to {high:g}"
-    message = f"{path}, row 42, column 'height': {outside}. Use --range clamp to score it as the nearer end."
+    outside = f"the value 3.5 is outside the training range {low:g} to {high:g}, and the range policy is error"
+    remedy = "Drop this row, or use another policy, such as clamp (--range clamp)"
+    message = f"{path}, row 42, column 'height': {outside}. {remedy}."
     assert (run.status, run.err) == (1, f"error: {message}\n")
     assert not (tmp_path / "out.csv").exists()
 
@@ -118,6 +122,52 @@ def test_the_range_report_is_printed_if_asked(linadd, model, tmp_path):
     assert run.out.splitlines()[1] == (
         "range: 1 values (0.17%) outside the training range count as its nearer end; by feature: height (1)"
     )
+
+
+def test_a_policy_of_the_command_line_beats_that_of_the_model(linadd, data, model, tmp_path):
+    stored, out = tmp_path / "linear.safetensors", tmp_path / "out.npy"
+    loaded = replace(load_model(model), range_policy="linear")
+    loaded.save(stored)
+    linadd("predict", stored, data / "test.h5", "-o", out, "--output", "decision")
+    np.testing.assert_array_equal(np.load(out), loaded.decision_function(X_TEST)[:, 0])
+    clamp = "--output", "decision", "--range", "clamp", "--json"
+    record = linadd("predict", stored, data / "test.h5", "-o", out, *clamp).record
+    clamped = load_model(model).decision_function(X_TEST)[:, 0]
+    np.testing.assert_array_equal(np.load(out), clamped)
+    assert loaded.decision_function(X_TEST[:1])[0, 0] != clamped[0]
+    assert record["model_digest"] == loaded.digest  # of the file
+
+
+def test_a_report_of_some_features_says_nothing_of_the_fate_of_all(linadd, data, model, tmp_path):
+    run = linadd("predict", model, data / "test.h5", "-o", tmp_path / "out.csv", "--range", "linear,age=report")
+    assert run.err == ""
+    assert run.out.splitlines()[1].startswith("range: 3 values (0.50%) outside the training range; by feature: ")
+
+
+def test_a_kernel_classifier_takes_no_lines(linadd, data, kernel_model, tmp_path):
+    run = linadd("predict", kernel_model, data / "test.h5", "-o", tmp_path / "out.csv", "--range", "linear")
+    message = "range: 'linear' is for additive models. A kernel classifier takes clamp, error, report."
+    assert (run.status, run.err) == (2, f"error: {message}\n")
+
+
+def peak_of(command):
+    """Most bytes that NumPy and Python held while it ran."""
+    tracemalloc.start()
+    try:
+        assert command().status == 0
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_memory_does_not_grow_with_the_rows(linadd, model, tmp_path, monkeypatch):
+    monkeypatch.setattr(base, "CHUNK_BYTES", 1 << 16)
+    peaks = []
+    for n_rows in (20_000, 20_000, 100_000):  # the first run loads modules
+        np.save(tmp_path / "rows.npy", np.zeros((n_rows, 3), np.float32))
+        arguments = "predict", model, tmp_path / "rows.npy", "-o", tmp_path / "out.npy", "--output", "decision"
+        peaks.append(peak_of(lambda arguments=arguments: linadd(*arguments)))
+    assert peaks[2] < peaks[1] + 300_000  # 80,000 more decisions take 640,000 bytes
 
 
 def test_a_value_that_is_not_finite_is_named_and_nothing_is_written(linadd, model, tmp_path):
@@ -149,7 +199,11 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(linadd, data, model, tmp_pat
         ("-o out.txt", "out.txt: predictions are written as .csv, .npy, .h5, not .txt."),
         ("-o out", "out: predictions are written as .csv, .npy, .h5, not without suffix."),
         ("-o out.csv --output odds", "--output: 'odds' is not one of label, decision, proba."),
-        ("-o out.csv --range ignore", "--range: 'ignore' is not one of clamp, error, report."),
+        (
+            "-o out.csv --range clamp,4=error",
+            "range: '4' is no feature of the model. Give a name, or a number from 1 to 3.",
+        ),
+        ("-o out.csv --range ignore", "range: 'ignore' is not one of clamp, error, report, linear."),
         ("", "Missing option '--out' / '-o'. See `linadd predict --help`."),
     ],
 )

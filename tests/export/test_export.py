@@ -1,6 +1,8 @@
 """The list of exports: every entry under the shared laws, and what `export_model` refuses."""
 
+import itertools
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,22 +10,79 @@ import pytest
 from linadd import export
 from linadd.errors import ConfigError, DataError, LinaddError
 from linadd.export import EXPORTERS, export_model
-from tests.checks.check_export import check_export_is_verified, check_export_scores_like_the_model
+from tests.checks.check_export import (
+    CASES,
+    SCORERS,
+    check_documented_scorer_scores_like_the_model,
+    check_export_is_verified,
+    check_export_scores_like_the_model,
+)
 from tests.export.toy import ENCODER_OPTIONS, edge_rows, toy_model
 
+# One model an encoder and degree, of one and of three outputs in turn; and some whose curves go on as lines.
+MODELS = [
+    (name, options, policy, n_outputs)
+    for (name, options), policy, n_outputs in zip(
+        ENCODER_OPTIONS + ENCODER_OPTIONS[:7],
+        ["clamp"] * len(ENCODER_OPTIONS) + ["linear,1=clamp"] * 7,
+        itertools.cycle([1, 3]),
+    )
+]
 
-@pytest.mark.parametrize("to", EXPORTERS)
-@pytest.mark.parametrize("n_outputs", [1, 3])
-@pytest.mark.parametrize(("name", "options"), ENCODER_OPTIONS, ids=str)
-def test_exports_score_like_the_model(to, n_outputs, name, options, tmp_path):
-    model = toy_model(name, options, n_outputs)
-    check_export_scores_like_the_model(model, to, edge_rows(model.encoder), tmp_path)
+
+def random_rows(model, n_rows):
+    """Rows in and far out of the ranges; a third of the values stand on an edge of a bin, or next to it."""
+    rng = np.random.default_rng(7)
+    ranges = np.where(np.isfinite(model.ranges), model.ranges, [-9.0, 9.0])
+    low, high = ranges.T
+    X = low + (high - low) * rng.uniform(-0.5, 1.5, (n_rows, len(low)))
+    return np.where(rng.random(X.shape) < 0.33, rng.choice(edge_rows(model.encoder), n_rows), X)
 
 
-@pytest.mark.parametrize("to", EXPORTERS)
+def can_hold(model, options):
+    """Whether a kind of export with these options can hold the model at all."""
+    return "quantised" not in options or (model.range_policy == "clamp" and np.isfinite(model.ranges).all())
+
+
+@pytest.mark.parametrize(("to", "export_options"), CASES, ids=str)
+@pytest.mark.parametrize(("name", "options", "policy", "n_outputs"), MODELS, ids=str)
+def test_exports_score_like_the_model(to, export_options, name, options, policy, n_outputs, tmp_path):
+    model = replace(toy_model(name, options, n_outputs), range_policy=policy)
+    if not can_hold(model, export_options):
+        pytest.skip("values without bounds have no integers")
+    X = np.concatenate([edge_rows(model.encoder), random_rows(model, 100)])
+    check_export_scores_like_the_model(model, to, export_options, X, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("to", "export_options"), CASES, ids=str)
+@pytest.mark.parametrize(("name", "options", "policy", "n_outputs"), MODELS, ids=str)
+def test_ten_thousand_rows_score_like_the_model(to, export_options, name, options, policy, n_outputs, tmp_path):
+    model = replace(toy_model(name, options, 10 if n_outputs > 1 else 1), range_policy=policy)
+    if can_hold(model, export_options):
+        check_export_scores_like_the_model(model, to, export_options, random_rows(model, 10_000), tmp_path)
+
+
+@pytest.mark.parametrize("scorer", SCORERS)
+@pytest.mark.parametrize(("name", "options", "policy", "n_outputs"), MODELS, ids=str)
+def test_the_scorers_of_the_documentation_score_like_the_model(scorer, name, options, policy, n_outputs, tmp_path):
+    model = replace(toy_model(name, options, n_outputs), range_policy=policy)
+    X = np.concatenate([edge_rows(model.encoder), random_rows(model, 100)])
+    check_documented_scorer_scores_like_the_model(model, scorer, X, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scorer", SCORERS)
+@pytest.mark.parametrize(("name", "options", "policy", "n_outputs"), MODELS, ids=str)
+def test_ten_thousand_rows_by_the_scorers_of_the_documentation(scorer, name, options, policy, n_outputs, tmp_path):
+    model = replace(toy_model(name, options, 10 if n_outputs > 1 else 1), range_policy=policy)
+    check_documented_scorer_scores_like_the_model(model, scorer, random_rows(model, 10_000), tmp_path)
+
+
+@pytest.mark.parametrize(("to", "export_options"), CASES, ids=str)
 @pytest.mark.parametrize("labels", ["numbers", "text"])
-def test_exports_are_verified(to, labels, tmp_path):
-    check_export_is_verified(toy_model(labels=labels), to, tmp_path)
+def test_exports_are_verified(to, export_options, labels, tmp_path):
+    check_export_is_verified(toy_model(labels=labels), to, export_options, tmp_path)
 
 
 def refusal(kind, model, path, to):
@@ -34,7 +93,7 @@ def refusal(kind, model, path, to):
 
 def test_an_unknown_kind_lists_those_that_exist(tmp_path):
     text = refusal(ConfigError, toy_model(), tmp_path / "m.bin", "pickle")
-    assert text == "export: 'pickle' is not one of npz, json."
+    assert text == "export: 'pickle' is not one of npz, json, onnx, c, liblinear."
 
 
 def test_a_suffix_of_another_kind_is_refused(tmp_path):
@@ -57,7 +116,7 @@ def test_a_model_with_nan_is_refused(name, tmp_path):
     assert text == "PATH: not written: the model holds NaN or infinity. Train it anew."
 
 
-@pytest.mark.parametrize(("factor", "difference", "n_flips"), [(-1, "2.0e+00", 32), (np.nan, "nan", 24)])
+@pytest.mark.parametrize(("factor", "difference", "n_flips"), [(-1, "2.0e+00", 32), (np.nan, "nan", 25)])
 def test_an_export_with_other_scores_is_refused_and_the_old_file_stays(
     factor, difference, n_flips, tmp_path, monkeypatch
 ):

@@ -5,6 +5,7 @@ import pytest
 
 from linadd.export import tables
 from linadd.model_file import make_check_rows
+from linadd.ranges import widened
 from tests.export.toy import ENCODER_OPTIONS, toy_model
 
 ALWAYS = {
@@ -22,8 +23,13 @@ ALWAYS = {
     "check_scores": ("f", 2),
 }
 SOMETIMES = {
+    "link": ("U", 0),
+    "lower_slope": ("f", 2),
+    "upper_slope": ("f", 2),
+    "is_strict": ("b", 1),
     "feature_names": ("U", 1),
     "degree": ("i", 0),
+    "penalty_order": ("i", 0),
     "n_bins": ("i", 1),
     "edges": ("f", 2),
     "weights": ("f", 1),
@@ -51,7 +57,8 @@ def test_the_file_holds_the_documented_arrays(name, options, tmp_path):
 def test_check_rows_come_with_the_scores_of_the_model():
     model = toy_model()
     arrays = tables.model_arrays(model)
-    np.testing.assert_array_equal(arrays["check_rows"], make_check_rows(model.encoder.ranges, seed=5))
+    expected = make_check_rows(widened(model.ranges, np.array([True])), seed=5)
+    np.testing.assert_array_equal(arrays["check_rows"], expected)
     np.testing.assert_array_equal(arrays["check_scores"], model.decision_function(arrays["check_rows"]))
 
 
