@@ -26,6 +26,7 @@ The tree, in the order in which data flow; a module imports from those above it 
     train.py            wires a source, an encoder, a loss and a solver into a model
     stream.py           stochastic gradient over rows as they come
     search.py           C, folds and settings of a grid trained on shared reads; the best of them
+    liblinear_model.py  model files of LIBLINEAR
     models.py           load_model: class key of a file -> class
     estimator_input.py  rows as scikit-learn's users hand them over -> a source
     score.py            decisions from a model file with NumPy alone
@@ -72,6 +73,7 @@ PUBLIC = {
     "Source": "linadd.sources",
     "convert": "linadd.sources.convert",
     "export_model": "linadd.export",
+    "load_liblinear_model": "linadd.liblinear_model",
     "load_model": "linadd.models",
     "open_source": "linadd.sources",
     "plot_curves": "linadd.plots",

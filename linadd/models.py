@@ -3,6 +3,7 @@
 from importlib import import_module
 
 from linadd.errors import FormatError
+from linadd.liblinear_model import is_liblinear_model, load_liblinear_model
 from linadd.model_file import load_model_file
 from linadd.sparse_kernel import ESTIMATORS
 
@@ -13,12 +14,12 @@ MODELS = {"additive": "linadd.model.AdditiveModel", **ESTIMATORS}
 
 
 def load_model(path):
-    """Read any model that linadd saved; nothing in the file is executed.
+    """Read any model that linadd saved, or LIBLINEAR; nothing in the file is executed.
 
     Parameters
     ----------
     path : path-like
-        A model file.
+        A model file of linadd, or one of LIBLINEAR (see `load_liblinear_model`).
 
     Returns
     -------
@@ -32,6 +33,8 @@ def load_model(path):
     DataError
         The file cannot be read.
     """
+    if is_liblinear_model(path):
+        return load_liblinear_model(path)
     tensors, header = load_model_file(path)
     try:
         return restore(model_class(header.get("class")), tensors, header)

@@ -13,6 +13,7 @@ from linadd.encoders import make_encoder
 from linadd.encoders.base import Encoder
 from linadd.encoders.centring import Centre, CodeMoments
 from linadd.encoders.density import Density, DensityCounter
+from linadd.encoders.identity import in_other_units
 from linadd.encoders.rows import locate, positions_dtype
 from linadd.errors import ConfigError, ConvergenceWarning, DataError, DataWarning
 from linadd.losses import LOSSES
@@ -245,18 +246,28 @@ def lean(embedded):
 
 
 def start_of(model, problem, solver):
-    """The Start of a model's coefficients; None for a solver that begins at zero. ConfigError if they do not fit."""
-    kind = (model.encoder.name, model.encoder.options, model.n_features, model.classes.tolist())
-    encoder = problem.encoder
-    if kind != (encoder.name, encoder.options, encoder.n_features, problem.census.classes.tolist()):
+    """The Start of a model's coefficients; None for a solver that begins at zero. ConfigError if they do not fit.
+
+    The identity encoder may have other origins and scales now: its lines are kept, not their coefficients.
+    """
+    encoder, is_line = model.encoder, model.encoder.name == "identity"
+    kind = (encoder.name, {} if is_line else encoder.options, model.n_features, model.classes.tolist())
+    own, classes = problem.encoder, problem.census.classes.tolist()
+    if kind != (own.name, {} if is_line else own.options, own.n_features, classes):
         raise ConfigError(
-            f"warm_start: the present model has the encoder {kind[0]} {kind[1]}, {kind[2]} features and the classes "
-            f"{', '.join(map(str, kind[3]))}; these are others now. Set warm_start=False to start anew."
+            f"start: the model to start from has the encoder {encoder.name} {encoder.options}, {model.n_features} "
+            f"features and the classes {', '.join(map(str, kind[3]))}; these are others now. Start anew: "
+            "warm_start=False, or no --initial."
         )
     if not SOLVERS[solver].starts:
-        log.info("warm_start: the solver %s begins at zero; newton and sgd can start from a model.", solver)
+        log.info("start: the solver %s begins at zero; newton and sgd can start from a model.", solver)
         return None
-    return Start(model.coef, model.intercept, model.summary["n_rows"])
+    coef, intercept = model.coef, model.intercept
+    if is_line:
+        coef, intercept = in_other_units(coef, intercept, encoder.axes, own.axes)
+    if problem.intercept == "none":
+        intercept = -problem.mean_scores(coef)
+    return Start(coef, intercept, model.summary["n_rows"] or len(problem.targets))
 
 
 def summarise(result, census, source, plan, solver, started):

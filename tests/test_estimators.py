@@ -213,7 +213,7 @@ class TestWarmStart:
         digest = clf.model_.digest
         assert clf.fit(X, y).model_.digest == digest
         assert [record.getMessage() for record in caplog.records] == [
-            "warm_start: the solver dual-cd begins at zero; newton and sgd can start from a model."
+            "start: the solver dual-cd begins at zero; newton and sgd can start from a model."
         ]
 
     def test_a_model_of_another_kind_is_refused(self):
@@ -223,8 +223,8 @@ class TestWarmStart:
             clf.set_params(n_bins=5).fit(X, y)
         options = {"degree": 1, "n_bins": 4, "penalty_order": 1, "knots": "auto"}
         assert str(caught.value) == (
-            f"warm_start: the present model has the encoder bspline {options}, 4 features and the classes 0, 1; these "
-            "are others now. Set warm_start=False to start anew."
+            f"start: the model to start from has the encoder bspline {options}, 4 features and the classes 0, 1; these "
+            "are others now. Start anew: warm_start=False, or no --initial."
         )
 
 

@@ -33,6 +33,7 @@ LAYERS = {
     "options": 4,
     "checkpoint": 4,
     "sparse_kernel": 4,
+    "liblinear_model": 4.5,
     "models": 5,
     "score": 5.5,
     "train": 5,

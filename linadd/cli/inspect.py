@@ -102,17 +102,24 @@ def as_text(record):
     result = ["no certificate" if summary["gap"] is None else f"relative duality gap {summary['gap']:.2g}"]
     result += [f"{name} {summary[name]}" for name in ("objective", "passes", "reads") if summary.get(name) is not None]
     result += [] if summary["converged"] else ["stopped before the tolerance"]
+    cost = "" if options["C"] is None else f"C {options['C']:g}, "
     lines = [
         *head_lines(record),
         f"features   {record['n_features']:,}, {record['n_basis']} coefficients each, {record['n_outputs']} outputs",
         f"encoder    {encoder['name']} ({settings})",
         *([f"range      {record['range_policy']}"] if "range_policy" in record else []),
-        f"training   loss {record['loss']}, C {options['C']:g}, solver {summary['solver']}, scale {options['scale']}, "
+        f"training   loss {record['loss']}, {cost}solver {summary['solver']}, scale {options['scale']}, "
         f"intercept {options['intercept']}, seed {options['seed']}",
         f"result     {', '.join(result)}",
-        f"data       {summary['n_rows']:,} rows of {data.get('path', 'arrays in memory')}, digest {data['digest']}",
+        data_line(summary["n_rows"], data),
     ]
     return "\n".join([*lines, *feature_lines(record["features"]), *history_lines(record["history"])])
+
+
+def data_line(n_rows, data):
+    """What the model was trained on; of a model of LIBLINEAR that is its file."""
+    path = data.get("path", "arrays in memory")
+    return f"data       {path}" if n_rows is None else f"data       {n_rows:,} rows of {path}, digest {data['digest']}"
 
 
 def feature_lines(features):

@@ -68,7 +68,8 @@ def kernel_classifier(name, settings, given, values):
     shared = {option: parameter for option, parameter in SHARED.items() if parameter in known}
     options = shared.keys() | {"memory_limit"}  # that rows in memory keep, whatever the estimator
     taken = ", ".join(option_flag(option) for option in SHARED if option in options)
-    for option in sorted(given & (values.keys() | {"compat", "letters", "range_policy", "weights"}) - options):
+    of_additive = values.keys() | {"compat", "initial", "letters", "range_policy", "weights"}
+    for option in sorted(given & of_additive - options):
         raise ConfigError(f"{option_flag(option)}: {name} does not take it. It takes {taken}, and --set for the rest.")
     Options(**{option: values[option] for option in SHARED})  # checks them
     parameters = {parameter: values[option] for option, parameter in shared.items()}

@@ -37,6 +37,15 @@ Compat = Annotated[
 ]
 
 
+Initial = Annotated[
+    str | None,
+    typer.Option(
+        "--initial", metavar="MODEL",
+        help="Where newton and sgd start: an additive model of linadd, or one of LIBLINEAR.",
+    ),
+]  # fmt: skip
+
+
 def train_model(
     terminal,
     context: typer.Context,
@@ -53,6 +62,7 @@ def train_model(
     estimator: EstimatorName = ADDITIVE,
     settings: Settings = None,
     range_policy: RangePolicy = None,
+    initial: Initial = None,
     **values,
 ):
     """Train a classifier on a file, to a certified gap.
@@ -70,13 +80,14 @@ def train_model(
     options, is_quiet = read_options(context, letters, compat, values)
     terminal.is_quiet |= is_quiet
     check_target(model)
+    start = None if initial is None else read_start(initial)
     with StopRequest(lambda: terminal.say("Stopping after this block; Ctrl-C again aborts.")) as stop:
         source = open_rows(
             file, where=where, target=model, x=x, y_name=y, weights=weights, index_base=index_base
         )  # fmt: skip
         check_range_policy(range_policy, source)
         terminal.say(f"{source.origin}: {source.n_rows:,} rows of {source.n_features:,} features ({source.dtype})")
-        trained = run(terminal, source, options, stop)
+        trained = run(terminal, source, options, stop, start)
         trained.range_policy = range_policy or "clamp"
         trained.save(model)
     return describe(trained, options, model)
@@ -116,13 +127,23 @@ def check_range_policy(policy, source):
         feature_policies(policy, source.n_features, source.feature_names)
 
 
-def run(terminal, source, options, stop):
+def read_start(path):
+    """The additive model that --initial names."""
+    from linadd.models import load_model  # numba
+
+    model = load_model(path)
+    if model.key != ADDITIVE:
+        raise ConfigError(f"--initial {path}: is of class {model.key}. Give an additive model, or one of LIBLINEAR.")
+    return model
+
+
+def run(terminal, source, options, stop, start):
     """Train with progress on the terminal; returns the model."""
     from linadd.cli.progress import training_progress  # numba
     from linadd.train import train
 
     with training_progress(terminal, options, source.n_rows, stop) as progress:
-        return train(source, options, progress)
+        return train(source, options, progress, start)
 
 
 def describe(model, options, path):

@@ -55,3 +55,27 @@ class Identity(DenseEncoder):
     def derivative(self, u):
         """1."""
         return np.ones((*u.shape, 1))
+
+
+def in_other_units(coef, intercept, axes, other):
+    """Coefficients that give the same line under other origins and scales of the features.
+
+    Parameters
+    ----------
+    coef : float32 array, shape (n_features, 1, n_outputs)
+        Under `axes`.
+    intercept : float64 array, shape (n_outputs,)
+        Of the same model.
+    axes, other : Axes
+        Of two identity encoders of the same features.
+
+    Returns
+    -------
+    coef : float32 array, shape (n_features, 1, n_outputs)
+        Under `other`; 0 where it holds a feature for constant, whose value is then in the intercept.
+    intercept : float64 array, shape (n_outputs,)
+    """
+    slopes = coef[:, 0].astype(np.float64) * axes.inverse[:, None]
+    unit = np.divide(1.0, other.inverse, out=np.zeros(len(coef)), where=other.inverse != 0)
+    moved = ((other.origin - axes.origin)[:, None] * slopes).sum(axis=0)
+    return (slopes * unit[:, None])[:, None].astype(np.float32), intercept + moved

@@ -361,3 +361,37 @@ def test_json_of_a_usage_error_is_one_object(linadd):
     message = "degree: 9 is not one of 0, 1, 2, 3."
     error = {"type": "ConfigError", "message": message, "file": None, "row": None, "column": None}
     assert json.loads(run.out) == {"error": error}
+
+
+def test_training_starts_from_a_model_of_liblinear(linadd, data, tmp_path):
+    start = tmp_path / "start.model"
+    start.write_text("solver_type L2R_LR\nnr_class 2\nlabel 1 0\nnr_feature 3\nbias 1\nw\n0.1 \n0.2 \n0.3 \n-0.4 \n")
+    options = ["--encoder", "identity", "--no-clamp", "--solver", "newton", "--quiet"]
+    assert linadd("train", data / "train.h5", tmp_path / "m.safetensors", "--initial", start, *options).status == 0
+    assert load_model(tmp_path / "m.safetensors").summary["start"] == load_model(start).digest
+    assert linadd("evaluate", start, data / "train.h5").status == 0
+    text = linadd("inspect", start)
+    message = f"{start}: is no linadd model: a file of {start.stat().st_size} bytes without a table. Give a model file."
+    assert (text.status, text.err) == (1, f"error: {message}\n")
+    linadd("predict", start, data / "train.h5", "-o", tmp_path / "out.npy")
+    loaded = load_model(start)
+    loaded.save(tmp_path / "saved.safetensors")
+    lines = linadd("inspect", tmp_path / "saved.safetensors").out.splitlines()
+    assert lines[-1] == f"data       {start}" and "solver LIBLINEAR L2R_LR" in lines[4]
+
+
+def test_a_kernel_classifier_is_no_start(linadd, data, kernel_model, tmp_path):
+    run = linadd("train", data / "train.h5", tmp_path / "m.safetensors", "--initial", kernel_model)
+    message = f"--initial {kernel_model}: is of class lspc. Give an additive model, or one of LIBLINEAR."
+    assert (run.status, run.err) == (2, f"error: {message}\n")
+
+
+def test_a_range_policy_is_kept_in_the_model(linadd, data, tmp_path):
+    path = tmp_path / "m.safetensors"
+    options = ["--n-bins", "4", "--knots", "uniform", "--solver", "dual-cd", "--quiet"]
+    assert linadd("train", data / "train.h5", path, *options, "--range", "linear,age=error").status == 0
+    assert load_model(path).range_policies.tolist() == ["error", "linear", "linear"]
+    assert "range      linear,age=error" in linadd("inspect", path).out.splitlines()
+    run = linadd("train", data / "train.h5", path, "--range", "linear,weight=error")
+    message = "range: 'weight' is no feature of the model. Give a name, or a number from 1 to 3."
+    assert (run.status, run.err) == (2, f"error: {message}\n")
