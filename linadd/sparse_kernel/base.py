@@ -21,10 +21,10 @@ from linadd._jit import cpu_features
 from linadd.errors import ConfigError, DataError
 from linadd.model_file import check_tensors, model_digest, save_model, take_tensor, verify_check_scores
 from linadd.sparse_kernel.kernel_base import Kernel
-from linadd.sparse_kernel.kernels import kernel_from_description
+from linadd.sparse_kernel.kernels import kernel_from_description, make_kernel
 
-__all__ = ["KernelClassifier", "Scaling", "check_choice", "check_memory", "fit_scaling", "one_versus_rest_proba",
-           "signs_of"]
+__all__ = ["KernelClassifier", "Scaling", "check_choice", "check_counts", "check_memory", "checked_rows", "fit_scaling",
+           "one_versus_rest_proba", "signs_of"]
 
 SCALES = ("standard", "minmax", None)
 
@@ -60,7 +60,7 @@ def fit_scaling(X, scale, clip=False):
     scale : {"standard", "minmax", None}
         Mean 0 and variance 1 (divisor n); range [0, 1]; as they are. Constant features become 0 under the first two.
     clip : bool
-        Clip scaled rows to [0, 1].
+        Clip scaled rows to [0, 1]; rows as they are, are not.
 
     Raises
     ------
@@ -69,7 +69,7 @@ def fit_scaling(X, scale, clip=False):
     """
     check_choice("scale", scale, SCALES)
     if scale is None:
-        return Scaling(np.zeros(X.shape[1]), np.ones(X.shape[1]), clip)
+        return Scaling(np.zeros(X.shape[1]), np.ones(X.shape[1]), clip=False)
     low, high = X.min(axis=0), X.max(axis=0)
     offset, spread = (X.mean(axis=0), X.std(axis=0)) if scale == "standard" else (low, high - low)
     varies = high > low
@@ -81,6 +81,14 @@ def check_choice(option, value, choices):
     if value not in choices:
         listed = ", ".join(repr(choice) for choice in choices)
         raise ConfigError(f"{option}: {value!r} is not a choice. Choose from {listed}.")
+
+
+def check_counts(estimator, *options):
+    """Raise ConfigError if one of these options of an estimator is below 1; None passes."""
+    for option in options:
+        value = getattr(estimator, option)
+        if value is not None and value < 1:
+            raise ConfigError(f"{option}: {value} is below 1. Give a larger number.")
 
 
 def check_memory(what, n_rows, n_columns, memory_limit):
@@ -122,12 +130,36 @@ def refuse_non_finite(X, source):
                         source=source, row=int(row) + 1, column=int(column) + 1)
 
 
+def checked_rows(estimator, X, y="no_validation", **options):
+    """Rows for an estimator as C-contiguous float64, alone or with their targets.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+        Its `n_features_in_` is set, or with `reset=False` compared.
+    X : array-like (n_rows, n_features)
+    y : array-like (n_rows,), optional
+    **options
+        Of `sklearn.utils.validation.validate_data`.
+
+    Raises
+    ------
+    DataError
+        NaN or infinity in X; names row and column.
+    ValueError
+        Wrong shapes or types; scikit-learn's own.
+    """
+    checked = validate_data(estimator, X, y, dtype=np.float64, order="C", ensure_all_finite=False, **options)
+    refuse_non_finite(checked if isinstance(y, str) else checked[0], "X")
+    return checked
+
+
 class KernelClassifier(ClassifierMixin, BaseEstimator):
     """Base of the kernel classifiers (scikit-learn conventions; two classes: +1 is `classes_[1]`).
 
     A subclass defines `key` (in model files and on the command line), `fit`, `predict_proba`, `_figures()` (objective
     or None, number of basis vectors), and for its file `_tensors()` (name -> array), `_header()` (JSON-able facts) and
-    `_restore(tensors, header)`; without a `decision_function` also `scores` and `n_outputs`.
+    `_restore(tensors, header)`; without a `decision_function` also `scores`.
 
     Attributes
     ----------
@@ -141,6 +173,7 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
     """
 
     reads_sources = False  # whether `fit` takes a Source, and rows need not fit in memory
+    has_score_per_class = False  # whether two classes have two columns of `scores`, as more have
     training_: ClassVar[dict] = {}
 
     @property
@@ -171,7 +204,8 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
     @property
     def n_outputs(self):
         """Columns of `scores`."""
-        return 1 if len(self.classes_) == 2 else len(self.classes_)
+        n_classes = len(self.classes_)
+        return n_classes if n_classes > 2 or self.has_score_per_class else 1
 
     def scores(self, X):
         """What the probabilities are made of, float64 (n_rows, n_outputs): `decision_function` with its columns.
@@ -213,9 +247,8 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         Raises DataError on NaN or inf, one class only; ValueError of scikit-learn on wrong shapes or types.
         """
         self.training_ = {}
-        X, y = validate_data(self, X, y, dtype=np.float64, order="C", ensure_all_finite=False)
+        X, y = checked_rows(self, X, y)
         check_classification_targets(y)
-        refuse_non_finite(X, "X")
         self.classes_, y_index = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise DataError(f"all {len(y)} labels are {self.classes_[0]!s}: one class only. Give rows of two classes.",
@@ -224,12 +257,16 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         self.ranges_ = np.stack([X.min(axis=0), X.max(axis=0)], axis=1)
         return self.scaling_(X), y_index.astype(np.int64)
 
+    def _start_kernel_fit(self, X, y):
+        """`_start_fit` for estimators with the options `kernel` and `scale`; also returns the kernel, with lengths."""
+        kernel = make_kernel(self.kernel)
+        rows, y_index = self._start_fit(X, y, self.scale, clip=kernel.needs_unit_range)
+        return rows, y_index, kernel.with_default_lengths(rows)
+
     def _scaled(self, X):
         """Check rows against the fitted model and scale them: float64 (n_rows, n_features)."""
         check_is_fitted(self, "scaling_")
-        X = validate_data(self, X, reset=False, dtype=np.float64, order="C", ensure_all_finite=False)
-        refuse_non_finite(X, "X")
-        return self.scaling_(X)
+        return self.scaling_(checked_rows(self, X, reset=False))
 
     def predict(self, X):
         """Return the class of largest probability of every row of X (n_rows, n_features)."""

@@ -12,11 +12,11 @@ from sklearn.model_selection import train_test_split
 
 from linadd.errors import ConfigError, ConvergenceWarning
 from linadd.model_file import take_tensor
-from linadd.sparse_kernel.base import KernelClassifier, check_choice, check_memory
+from linadd.sparse_kernel.base import KernelClassifier, check_choice, check_counts, check_memory
 from linadd.sparse_kernel.import_vector_growth import GrowthOptions, follow_path, grow
 from linadd.sparse_kernel.kernel_base import row_slices
 from linadd.sparse_kernel.kernel_logistic import ImportState, Multinomial
-from linadd.sparse_kernel.kernels import kernel_from_description, make_kernel
+from linadd.sparse_kernel.kernels import kernel_from_description
 
 __all__ = ["ImportVectorMachine"]
 
@@ -140,11 +140,9 @@ class ImportVectorMachine(KernelClassifier):
             An option out of range, or columns that pass `memory_limit`.
         """
         self._check_options()
-        kernel = make_kernel(self.kernel)
-        rows, y_index = self._start_fit(X, y, self.scale, clip=kernel.needs_unit_range and self.scale is not None)
+        rows, y_index, self.kernel_ = self._start_kernel_fit(X, y)
         check_memory("the kernel columns of the import vectors", len(rows), self.max_import_vectors or 1,
                      self.memory_limit)
-        self.kernel_ = kernel.with_default_lengths(rows)
         options = GrowthOptions(**{name: getattr(self, name) for name in GrowthOptions._fields})
         rng = np.random.default_rng(self.random_state)
         self.reg_lambda_, self.path_ = self.reg_lambda, []
@@ -171,10 +169,7 @@ class ImportVectorMachine(KernelClassifier):
             raise ConfigError(f"reg_lambda: {self.reg_lambda!r} is not a number above 0 nor 'path'. Give one of them.")
         if self.algorithm == "basic" and self.n_additions > 1:
             raise ConfigError(f"n_additions: {self.n_additions} needs algorithm='revised'; 'basic' adds one at a time.")
-        for option in ("max_import_vectors", "n_candidates", "n_additions", "delta_k"):
-            value = getattr(self, option)
-            if value is not None and value < 1:
-                raise ConfigError(f"{option}: {value} is below 1. Give a larger number.")
+        check_counts(self, "max_import_vectors", "n_candidates", "n_additions", "delta_k")
 
     def _likelihood(self, y_index):
         n_classes = len(self.classes_)

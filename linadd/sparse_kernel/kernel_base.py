@@ -141,7 +141,13 @@ class Kernel:
 
 
 class _Pair(Kernel):
-    """What Sum and Product share: two kernels, and the parameters of the left one first."""
+    """What Sum and Product share: two kernels, and the parameters of the left one first.
+
+    `combine` joins their Gram matrices; `slopes(evaluate, left, right)` are its derivatives in them, where `evaluate`
+    gives the matrix of a kernel.
+    """
+
+    log_parameters: ClassVar[tuple] = ()
 
     @property
     def theta(self):
@@ -180,6 +186,19 @@ class _Pair(Kernel):
     def diag(self, X):
         return self.combine(self.left.diag(X), self.right.diag(X))
 
+    def grad(self, X, Z):
+        by_left, by_right = self.slopes(lambda kernel: kernel(X, Z), self.left, self.right)
+        return [by_left * g for g in self.left.grad(X, Z)] + [by_right * g for g in self.right.grad(X, Z)]
+
+    def grad_diag(self, X):
+        by_left, by_right = self.slopes(lambda kernel: kernel.diag(X), self.left, self.right)
+        return [by_left * g for g in self.left.grad_diag(X)] + [by_right * g for g in self.right.grad_diag(X)]
+
+    def grad_dot(self, X, Z, weight):
+        by_left, by_right = self.slopes(lambda kernel: kernel(X, Z), self.left, self.right)
+        return np.concatenate([self.left.grad_dot(X, Z, weight * by_left),
+                               self.right.grad_dot(X, Z, weight * by_right)])
+
 
 @dataclass(frozen=True)
 class Sum(_Pair):
@@ -193,17 +212,8 @@ class Sum(_Pair):
     left: Kernel
     right: Kernel
     name: ClassVar[str] = "sum"
-    log_parameters: ClassVar[tuple] = ()
     combine: ClassVar = staticmethod(np.add)
-
-    def grad(self, X, Z):
-        return self.left.grad(X, Z) + self.right.grad(X, Z)
-
-    def grad_diag(self, X):
-        return self.left.grad_diag(X) + self.right.grad_diag(X)
-
-    def grad_dot(self, X, Z, weight):
-        return np.concatenate([self.left.grad_dot(X, Z, weight), self.right.grad_dot(X, Z, weight)])
+    slopes: ClassVar = staticmethod(lambda evaluate, left, right: (1.0, 1.0))
 
 
 @dataclass(frozen=True)
@@ -218,17 +228,5 @@ class Product(_Pair):
     left: Kernel
     right: Kernel
     name: ClassVar[str] = "product"
-    log_parameters: ClassVar[tuple] = ()
     combine: ClassVar = staticmethod(np.multiply)
-
-    def grad(self, X, Z):
-        left, right = self.left(X, Z), self.right(X, Z)
-        return [g * right for g in self.left.grad(X, Z)] + [left * g for g in self.right.grad(X, Z)]
-
-    def grad_diag(self, X):
-        left, right = self.left.diag(X), self.right.diag(X)
-        return [g * right for g in self.left.grad_diag(X)] + [left * g for g in self.right.grad_diag(X)]
-
-    def grad_dot(self, X, Z, weight):
-        left, right = self.left(X, Z), self.right(X, Z)
-        return np.concatenate([self.left.grad_dot(X, Z, weight * right), self.right.grad_dot(X, Z, weight * left)])
+    slopes: ClassVar = staticmethod(lambda evaluate, left, right: (evaluate(right), evaluate(left)))

@@ -87,6 +87,7 @@ class LeastSquaresProbabilisticClassifier(KernelClassifier):
 
     key = "lspc"
     reads_sources = True
+    has_score_per_class = True
 
     def __init__(self, sigma="cv", reg_lambda="cv", centers="class", max_centers=None, sigmas=None, lambdas=None, cv=5,
                  scoring="error", scale="standard", memory_limit=1e9, random_state=None):
@@ -313,11 +314,6 @@ class LeastSquaresProbabilisticClassifier(KernelClassifier):
             Rows sum to 1; 1 / n_classes where no fitted function is above 0.
         """
         return posterior(self.predict_raw(X))
-
-    @property
-    def n_outputs(self):
-        """Columns of `scores`: one a class, two for two classes."""
-        return len(self.classes_)
 
     def scores(self, X):
         """`predict_raw`."""

@@ -273,7 +273,7 @@ class OnlineGP:
         U = self.sites.projection[:, : self.size] @ jittered_cholesky(self.posterior.G[: self.size, : self.size])
         return log_evidence(U, gamma, y, self.sites.precision, self.sites.mean, self.settings)
 
-    def predict(self, X):
+    def latent(self, X):
         """Mean and variance of the latent function at rows X, float64 (n_rows,) each."""
         d = self.size
         mean, variance = np.empty(len(X)), self.kernel.diag(X)

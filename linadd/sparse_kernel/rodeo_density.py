@@ -91,6 +91,7 @@ class RodeoDensityClassifier(KernelClassifier):
     """
 
     key = "rodeo"
+    has_score_per_class = True
 
     def __init__(self, beta=0.9, c0=1.0, threshold_constant="log", min_bandwidth=1e-3, scale="minmax",
                  class_prior="uniform", z_cutpoint=0.0, restrict_to_selected=False, leave_one_out=True,
@@ -271,11 +272,6 @@ class RodeoDensityClassifier(KernelClassifier):
             Rows sum to 1; the priors where a row is too far from every class for float64.
         """
         return softmax(self.scores(X), axis=1)
-
-    @property
-    def n_outputs(self):
-        """Columns of `scores`: one a class, two for two classes."""
-        return len(self.classes_)
 
     def scores(self, X):
         """Log density plus log prior of every class, up to a constant of the row: `predict_proba` is their softmax.

@@ -8,10 +8,11 @@ import warnings
 
 import numpy as np
 
-from linadd.errors import ConfigError, ConvergenceWarning
+from linadd.errors import ConvergenceWarning
 from linadd.model_file import take_tensor
-from linadd.sparse_kernel.base import KernelClassifier, check_choice, check_memory, one_versus_rest_proba, signs_of
-from linadd.sparse_kernel.kernels import kernel_from_description, make_kernel
+from linadd.sparse_kernel.base import check_choice, check_counts, check_memory, one_versus_rest_proba, signs_of
+from linadd.sparse_kernel.kernels import kernel_from_description
+from linadd.sparse_kernel.latent_gp import LatentGPClassifier
 from linadd.sparse_kernel.probit import log_phi, phi, standardised_margin
 from linadd.sparse_kernel.sparse_gp_selection import SAMPLING_WEIGHTS, SELECTIONS, SelectionOptions
 from linadd.sparse_kernel.sparse_gp_training import LOG_VARIANCE_UPPERS, SparseGPModel, TrainingOptions, train
@@ -19,7 +20,7 @@ from linadd.sparse_kernel.sparse_gp_training import LOG_VARIANCE_UPPERS, SparseG
 __all__ = ["SparseGPClassifier"]
 
 
-class SparseGPClassifier(KernelClassifier):
+class SparseGPClassifier(LatentGPClassifier):
     """Gaussian process classifier with a probit likelihood and few basis vectors, added one at a time.
 
     Parameters
@@ -129,16 +130,13 @@ class SparseGPClassifier(KernelClassifier):
             An option out of range, or a state that passes `memory_limit`.
         """
         self._check_options()
-        kernel = make_kernel(self.kernel)
-        rows, y_index = self._start_fit(X, y, self.scale, clip=kernel.needs_unit_range and self.scale is not None)
+        rows, y_index, kernel = self._start_kernel_fit(X, y)
         n_basis = min(self.n_basis, len(rows)) if basis_indices is None else len(basis_indices)
         check_memory("the state of the basis vectors", len(rows), n_basis, self.memory_limit)
-        kernel = kernel.with_default_lengths(rows)
         options, selection = (kind(**{name: getattr(self, name) for name in kind._fields})
                               for kind in (TrainingOptions, SelectionOptions))
         rng = np.random.default_rng(self.random_state)
-        targets = [1] if len(self.classes_) == 2 else range(len(self.classes_))
-        self.models_ = []
+        targets, self.models_ = self._positive_classes(), []
         for c in targets:
             model, interrupted = train(rows, signs_of(y_index == c), kernel, options, selection, rng, basis_indices)
             self.models_.append(model)
@@ -157,37 +155,16 @@ class SparseGPClassifier(KernelClassifier):
         check_choice("objective", self.objective, ("nlp", "marginal_likelihood"))
         check_choice("multi_class", self.multi_class, ("ovr",))
         check_choice("n_restarts", self.n_restarts, tuple(range(1, len(LOG_VARIANCE_UPPERS) + 1)))
-        for option in ("n_basis", "n_candidates", "max_outer_iter"):
-            value = getattr(self, option)
-            if value is not None and value < 1:
-                raise ConfigError(f"{option}: {value} is below 1. Give a larger number.")
-        if not self.probit_slope > 0:
-            raise ConfigError(f"probit_slope: {self.probit_slope} is not above 0. Give a positive number.")
+        check_counts(self, "n_basis", "n_candidates", "max_outer_iter")
+        self._check_slope()
 
     def _publish(self, basis_vectors):
         """Set the fitted attributes from `models_`: values for two classes, lists over classes for more."""
-        def each(values):
-            return values[0] if len(self.models_) == 1 else values
-
-        self.basis_vectors_ = each(basis_vectors)
-        for attribute, name in (("basis_indices_", "indices"), ("site_precision_", "precision"), ("L_", "L"),
-                                ("site_mean_", "site_mean"), ("kernel_", "kernel"), ("bias_", "bias"), ("nlp_", "nlp"),
-                                ("nlp_history_", "nlp_history")):
-            setattr(self, attribute, each([getattr(model, name) for model in self.models_]))
+        sources = {"basis_indices_": "indices", "site_precision_": "precision"}
+        sources |= {f"{name}_": name for name in ("L", "site_mean", "kernel", "bias", "nlp", "nlp_history")}
+        self._publish_each(basis_vectors_=basis_vectors, **{
+            attribute: [getattr(model, name) for model in self.models_] for attribute, name in sources.items()})
         self.n_iter_ = max(len(model.nlp_history) for model in self.models_)
-
-    def predict_latent(self, X):
-        """Return mean and variance of f: float64 (n_rows,) each for two classes, else (n_rows, n_classes).
-
-        Parameters
-        ----------
-        X : array (n_rows, n_features)
-        """
-        rows = self._scaled(X)
-        latent = [model.latent(rows) for model in self.models_]
-        if len(latent) == 1:
-            return latent[0]
-        return tuple(np.column_stack(part) for part in zip(*latent, strict=True))
 
     def decision_function(self, X):
         """Return mean + bias (n_rows,) for two classes (positive: `classes_[1]`), else z (n_rows, n_classes).

@@ -8,26 +8,27 @@ section 7.
 import warnings
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from linadd.errors import ConfigError, ConvergenceWarning, DataError, DataWarning
 from linadd.model_file import take_tensor
 from linadd.sparse_kernel.base import (
-    KernelClassifier,
     check_choice,
+    check_counts,
+    checked_rows,
     fit_scaling,
     one_versus_rest_proba,
-    refuse_non_finite,
     signs_of,
 )
 from linadd.sparse_kernel.kernels import kernel_from_description, make_kernel
+from linadd.sparse_kernel.latent_gp import LatentGPClassifier
 from linadd.sparse_kernel.online_gp import OnlineGP, check_basis_memory, train_model
 from linadd.sparse_kernel.online_gp_likelihoods import LIKELIHOODS, log_positive_probability
 from linadd.sparse_kernel.online_gp_steps import SCORES, Settings
 
 __all__ = ["SparseOnlineGPClassifier"]
 
-class SparseOnlineGPClassifier(KernelClassifier):
+
+class SparseOnlineGPClassifier(LatentGPClassifier):
     """Gaussian process classifier that sees rows one at a time and keeps a bounded set of basis vectors.
 
     Parameters
@@ -138,12 +139,11 @@ class SparseOnlineGPClassifier(KernelClassifier):
             Sites still change by more than `tol` after `max_sweeps` (more than one) passes; Ctrl-C.
         """
         self._check_options()
-        kernel = make_kernel(self.kernel)
-        rows, y_index = self._start_fit(X, y, self.scale, clip=kernel.needs_unit_range and self.scale is not None)
+        rows, y_index, kernel = self._start_kernel_fit(X, y)
         n_basis = self.max_basis if basis_indices is None else len(basis_indices)
         n_models = len(self._positive_classes())
         check_basis_memory(len(rows), n_models, n_basis, self.memory_limit)
-        kernel, rng = kernel.with_default_lengths(rows), np.random.default_rng(self.random_state)
+        rng = np.random.default_rng(self.random_state)
         options = {"max_sweeps": self.max_sweeps, "freeze_after": self.freeze_after, "tol": self.tol,
                    "rng": rng if self.shuffle else None, "basis_indices": basis_indices}
         self.models_, self.log_evidence_, self.n_sweeps_, worst = [], [], 0, 0.0
@@ -193,8 +193,7 @@ class SparseOnlineGPClassifier(KernelClassifier):
             The first call sets the scaling from its rows alone.
         """
         is_first, self.training_ = not hasattr(self, "models_"), {}
-        X, y = validate_data(self, X, y, dtype=np.float64, order="C", ensure_all_finite=False, reset=is_first)
-        refuse_non_finite(X, "X")
+        X, y = checked_rows(self, X, y, reset=is_first)
         if is_first:
             self._start_stream(X, classes)
         y_index = np.searchsorted(self.classes_, y).clip(0, len(self.classes_) - 1)
@@ -223,7 +222,7 @@ class SparseOnlineGPClassifier(KernelClassifier):
                           "Scale beforehand and use scale=None, or give a first call of typical rows.", DataWarning,
                           stacklevel=3)
         self.classes_ = np.unique(classes)
-        self.scaling_ = fit_scaling(X, self.scale, clip=kernel.needs_unit_range and self.scale is not None)
+        self.scaling_ = fit_scaling(X, self.scale, clip=kernel.needs_unit_range)
         self.ranges_ = np.stack([X.min(axis=0), X.max(axis=0)], axis=1)
         kernel = kernel.with_default_lengths(self.scaling_(X))
         self.models_ = [OnlineGP(kernel, self._settings(), self.max_basis, X.shape[1])
@@ -233,20 +232,14 @@ class SparseOnlineGPClassifier(KernelClassifier):
         check_choice("likelihood", self.likelihood, tuple(LIKELIHOODS))
         check_choice("removal_score", self.removal_score, tuple(SCORES))
         check_choice("multi_class", self.multi_class, ("ovr",))
-        for option in ("max_basis", "max_sweeps", "freeze_after"):
-            if getattr(self, option) < 1:
-                raise ConfigError(f"{option}: {getattr(self, option)} is below 1. Give a larger number.")
-        if not self.probit_slope > 0:
-            raise ConfigError(f"probit_slope: {self.probit_slope} is not above 0. Give a positive number.")
+        check_counts(self, "max_basis", "max_sweeps", "freeze_after")
+        self._check_slope()
         if not 0.0 <= self.novelty_tol < 1.0:
             raise ConfigError(f"novelty_tol: {self.novelty_tol} is not in [0, 1). Give a small share such as 1e-4.")
 
     def _settings(self):
         return Settings(LIKELIHOODS[self.likelihood], SCORES[self.removal_score], float(self.bias),
                         float(self.probit_slope), float(self.novelty_tol), False)
-
-    def _positive_classes(self):
-        return [1] if len(self.classes_) == 2 else list(range(len(self.classes_)))
 
     def _publish(self):
         """Set the fitted attributes from `models_`: values for two classes, lists over classes for more."""
@@ -258,22 +251,7 @@ class SparseOnlineGPClassifier(KernelClassifier):
                    "site_precision_": [model.sites.precision for model in self.models_],
                    "site_mean_": [model.sites.mean for model in self.models_],
                    "kernel_": [model.kernel for model in self.models_], "log_evidence_": self.log_evidence_}
-        for name, value in values.items():
-            setattr(self, name, value[0] if len(self.models_) == 1 else value)
-
-    def predict_latent(self, X):
-        """Mean and variance of f: float64 (n_rows,) each for two classes, else (n_rows, n_classes).
-
-        Parameters
-        ----------
-        X : array-like (n_rows, n_features)
-        """
-        rows = self._scaled(X)
-        check_is_fitted(self, "models_")
-        latent = [model.predict(rows) for model in self.models_]
-        if len(latent) == 1:
-            return latent[0]
-        return tuple(np.column_stack(part) for part in zip(*latent, strict=True))
+        self._publish_each(**values)
 
     def decision_function(self, X):
         """Mean + bias for two classes (positive: `classes_[1]`), else a score a class, largest where `predict` is.

@@ -8,10 +8,10 @@ import warnings
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from linadd.errors import ConfigError, ConvergenceWarning
-from linadd.sparse_kernel.base import check_choice, fit_scaling, refuse_non_finite
+from linadd.sparse_kernel.base import check_choice, checked_rows, fit_scaling
 from linadd.sparse_kernel.kernels import make_kernel
 from linadd.sparse_kernel.online_gp import OnlineGP, check_basis_memory, train_model
 from linadd.sparse_kernel.online_gp_likelihoods import GAUSSIAN
@@ -22,6 +22,9 @@ __all__ = ["SparseOnlineGPRegressor"]
 
 class SparseOnlineGPRegressor(RegressorMixin, BaseEstimator):
     """Gaussian process regression that keeps a bounded set of basis vectors.
+
+    An extra beside the classifiers, for Python alone: model files, command line and exports hold and judge classes and
+    their probabilities, of which a regression has none. Keep a fitted one by `pickle`.
 
     Parameters
     ----------
@@ -88,11 +91,10 @@ random_state : see `SparseOnlineGPClassifier`
         check_choice("removal_score", self.removal_score, tuple(SCORES))
         if not self.noise > 0:
             raise ConfigError(f"noise: {self.noise!r} is not above 0. Give a small share such as 0.01.")
-        X, y = validate_data(self, X, y, dtype=np.float64, order="C", ensure_all_finite=False, y_numeric=True)
-        refuse_non_finite(X, "X")
+        X, y = checked_rows(self, X, y, y_numeric=True)
         check_basis_memory(len(X), 1, self.max_basis, self.memory_limit)
         kernel = make_kernel(self.kernel)
-        self.scaling_ = fit_scaling(X, self.scale, clip=kernel.needs_unit_range and self.scale is not None)
+        self.scaling_ = fit_scaling(X, self.scale, clip=kernel.needs_unit_range)
         rows = self.scaling_(X)
         self.y_mean_, self.y_scale_ = float(y.mean()), float(y.std()) or 1.0
         settings = Settings(GAUSSIAN, SCORES[self.removal_score], 0.0, 1.0 / self.noise, self.novelty_tol, False)
@@ -123,8 +125,6 @@ random_state : see `SparseOnlineGPClassifier`
             Noise included; only with `return_std`.
         """
         check_is_fitted(self, "model_")
-        X = validate_data(self, X, reset=False, dtype=np.float64, order="C", ensure_all_finite=False)
-        refuse_non_finite(X, "X")
-        mean, variance = self.model_.predict(self.scaling_(X))
+        mean, variance = self.model_.latent(self.scaling_(checked_rows(self, X, reset=False)))
         mean = self.y_mean_ + self.y_scale_ * mean
         return (mean, self.y_scale_ * np.sqrt(variance + self.noise**2)) if return_std else mean

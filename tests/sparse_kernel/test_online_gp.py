@@ -70,7 +70,7 @@ def test_budget_of_three_of_the_specification():
     P = model.sites.projection[:, order]
     np.testing.assert_allclose(P[1], [0.463516068, -0.000299743, -0.003804466], atol=1e-7)
     np.testing.assert_allclose(P[7], [0.660705013, -0.229026510, -0.053015084], atol=1e-7)
-    mean, variance = model.predict(XS)
+    mean, variance = model.latent(XS)
     np.testing.assert_allclose(mean, [0.802032683, -1.083337749], atol=1e-7)
     np.testing.assert_allclose(variance, [0.855660950, 0.897526458], atol=1e-7)
 
@@ -82,7 +82,7 @@ def test_all_points_of_the_specification():
     np.testing.assert_allclose(model.posterior.alpha[order], [0.600770624, 0.455344419, -0.407401361, 0.357075457,
                                                               -0.551209731, -0.587704479, -0.431364151, 0.265824658],
                                atol=1e-7)
-    mean, variance = model.predict(XS)
+    mean, variance = model.latent(XS)
     np.testing.assert_allclose(mean, [0.811723856, -1.082451213], atol=1e-7)
     np.testing.assert_allclose(variance, [0.769023971, 0.844787110], atol=1e-7)
     np.testing.assert_allclose(model.log_evidence(T1, Y.astype(float)), -5.027850188, atol=1e-7)
@@ -149,7 +149,7 @@ def test_budget_of_all_rows_equals_dense_ep():
     model = OnlineGP(kernel, PROBIT._replace(novelty_tol=0.0), 49, 2)
     model.train(X, y, max_sweeps=60, freeze_after=2, tol=1e-13, rng=rng)
     dense = dense_ep(kernel(X), y, BIAS, tol=1e-13)
-    mean, variance = model.predict(X)
+    mean, variance = model.latent(X)
     np.testing.assert_allclose(mean, dense.mean, atol=1e-10)
     np.testing.assert_allclose(variance, np.diag(dense.covariance), atol=1e-10)
     np.testing.assert_allclose(model.sites.precision, dense.tau, atol=1e-10)
@@ -166,7 +166,7 @@ def test_exact_duplicates_equal_dense_ep():
     model.train(X, y, max_sweeps=60, freeze_after=2, tol=1e-12)
     dense = dense_ep(KERNEL(X), y, BIAS, tol=1e-12)
     assert model.size == 8
-    np.testing.assert_allclose(model.predict(X)[0], dense.mean, atol=1e-9)
+    np.testing.assert_allclose(model.latent(X)[0], dense.mean, atol=1e-9)
     np.testing.assert_allclose(model.log_evidence(X, y), dense.log_evidence, atol=1e-7)
 
 
@@ -178,7 +178,7 @@ def test_probabilities_approach_dense_ep_as_the_budget_grows():
     for budget, bound in ((5, 0.3), (10, 0.16), (20, 0.04), (40, 0.01), (80, 2e-4)):
         model = OnlineGP(KERNEL, PROBIT, budget, 2)
         model.train(X, y, max_sweeps=40, freeze_after=2, tol=1e-8, rng=np.random.default_rng(0))
-        mean, variance = model.predict(X)
+        mean, variance = model.latent(X)
         assert np.abs(phi((mean + BIAS) / np.sqrt(1 + variance)) - expected).mean() < bound
 
 
@@ -189,7 +189,7 @@ def test_gaussian_likelihood_is_regression():
     model.train(X, y, max_sweeps=3, freeze_after=2, tol=1e-12)
     K = RBF(1.0, 0.8)(X)
     expected = K @ np.linalg.solve(K + 0.01 * np.eye(12), y)
-    np.testing.assert_allclose(model.predict(X)[0], expected, atol=1e-9)
+    np.testing.assert_allclose(model.latent(X)[0], expected, atol=1e-9)
     _, log_det = np.linalg.slogdet(2 * np.pi * (K + 0.01 * np.eye(12)))
     marginal = -0.5 * (y @ np.linalg.solve(K + 0.01 * np.eye(12), y) + log_det)
     np.testing.assert_allclose(model.log_evidence(X, y), marginal, atol=1e-8)
@@ -224,7 +224,7 @@ def test_ctrl_c_leaves_a_posterior_of_the_sites_so_far(after, monkeypatch):
     alpha = model.posterior.alpha.copy()
     model.resync()
     np.testing.assert_allclose(model.posterior.alpha, alpha, atol=1e-9)
-    assert np.isfinite(model.predict(X)[0]).all()
+    assert np.isfinite(model.latent(X)[0]).all()
 
 
 def interrupt(*arguments):
