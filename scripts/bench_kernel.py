@@ -3,7 +3,8 @@
     OPENBLAS_NUM_THREADS=1 python scripts/bench_kernel.py --data ../shared/data [--only inner ivm gpc large]
 
 inner: one inner loop of the sparse GP on banana (n = 4000, d_max 80) for each selection. ivm: 10,000 rows of ijcnn1
-with at most 200 import vectors against scikit-learn's calibrated SVC. gpc: against scikit-learn's
+with at most 200 import vectors against scikit-learn's calibrated SVC; also with one length a feature, which a sparse GP
+learns on 2,000 of the rows (its time counts). gpc: both Gaussian process classifiers against scikit-learn's
 GaussianProcessClassifier at n = 2000. large: covertype 2 against the rest, n = 100,000, with its peak memory. Times are
 CPU seconds (the machine may be shared): the least, the median and the largest of some repeats. `--quick` runs all of it
 on toy sizes.
@@ -23,8 +24,8 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.gaussian_process import GaussianProcessClassifier, kernels
 from sklearn.svm import SVC
 
-from linadd.sparse_kernel import ImportVectorMachine, SparseGPClassifier
-from linadd.sparse_kernel.kernels import RBF
+from linadd.sparse_kernel import ImportVectorMachine, SparseGPClassifier, SparseOnlineGPClassifier
+from linadd.sparse_kernel.kernels import ARD, RBF
 from linadd.sparse_kernel.sparse_gp_selection import SelectionOptions
 from linadd.sparse_kernel.sparse_gp_training import TrainingOptions, build
 
@@ -97,13 +98,24 @@ def bench_ivm(folder, quick):
         model, text, _ = timed(lambda svc=svc: CalibratedClassifierCV(svc).fit(X, y), 1 if quick else 3)
         error, loss = error_and_log_loss(model, X_test, y_test)
         print(f"| CalibratedClassifierCV(SVC(C={C})) | {text} | {len(svm.support_)} | {error:.4f} | {loss:.4f} |")
-    for n_candidates, n_additions in ((59, 1), (300, 10), (300, 20), (400, 40)):
-        ivm = ImportVectorMachine(RBF(1.0, float(np.sqrt(X.shape[1] / 2))), 1e-2, scale=None, tol=0,
-                                  max_import_vectors=most, n_candidates=n_candidates, n_additions=n_additions,
-                                  random_state=0)
-        model, text, _ = timed(lambda ivm=ivm: ivm.fit(X, y), 1 if n_additions == 1 or quick else 3)
+    isotropic = RBF(1.0, float(np.sqrt(X.shape[1] / 2)))
+
+    def fit(learns_lengths, n_candidates, n_additions, reg_lambda, most):
+        kernel = isotropic
+        if learns_lengths:
+            gp = SparseGPClassifier("ard", n_basis=60, n_candidates=2, scale=None, max_outer_iter=4, n_restarts=1,
+                                    random_state=0).fit(X[:2000], y[:2000])
+            kernel = ARD(1.0, gp.kernel_.length_scales)
+        return ImportVectorMachine(kernel, reg_lambda, scale=None, tol=0, max_import_vectors=most, random_state=0,
+                                   n_candidates=n_candidates, n_additions=n_additions).fit(X, y)
+
+    for case in ((False, 59, 1, 1e-2, most), (False, 300, 10, 1e-2, most), (False, 300, 20, 1e-2, most),
+                 (False, 400, 40, 1e-2, most), (True, 200, 20, 3e-4, most * 19 // 20),
+                 (True, 200, 38, 3e-4, most * 19 // 20)):
+        model, text, _ = timed(lambda case=case: fit(*case), 1 if case[2] == 1 or quick else 3)
         error, loss = error_and_log_loss(model, X_test, y_test)
-        print(f"| ImportVectorMachine, {n_additions} of {n_candidates} candidates a step | {text} | "
+        print(f"| ImportVectorMachine, {case[2]} of {case[1]} candidates a step, "
+              f"{'a length a feature' if case[0] else 'one length'} | {text} | "
               f"{len(model.import_indices_)} | {error:.4f} | {loss:.4f} |")
 
 
@@ -116,14 +128,34 @@ def bench_gpc(folder, quick):
     model, text, slow = timed(lambda: full.fit(X, y), 1)
     error, loss = error_and_log_loss(model, X_test, y_test)
     print(f"| GaussianProcessClassifier of scikit-learn | {text} | {error:.4f} | {loss:.4f} |")
+    classifiers = {}
     for selection, n_candidates, n_basis in (("adaptive", 1, d), ("adaptive", 2, d), ("validation", None, d),
                                              ("adaptive", 2, 2 * d), ("validation", None, 2 * d)):
-        sparse = SparseGPClassifier(n_basis=n_basis, selection=selection, n_candidates=n_candidates, scale=None,
-                                    max_outer_iter=6, random_state=0)
-        model, text, fast = timed(lambda sparse=sparse: sparse.fit(X, y), 1 if quick else 3)
+        classifiers[f"SparseGPClassifier({selection} {n_candidates or ''}, n_basis={n_basis})"] = SparseGPClassifier(
+            n_basis=n_basis, selection=selection, n_candidates=n_candidates, scale=None, max_outer_iter=6,
+            random_state=0)
+    classifiers["SparseGPClassifier(adaptive 2), then one build by validation at twice the basis"] = Staged(d)
+    for max_basis in (d // 2, d):
+        classifiers[f"SparseOnlineGPClassifier(max_basis={max_basis})"] = SparseOnlineGPClassifier(
+            max_basis=max_basis, optimize_hyperparameters=True, tol=1e-3, scale=None, random_state=0)
+    for name, classifier in classifiers.items():
+        model, text, fast = timed(lambda classifier=classifier: classifier.fit(X, y), 1 if quick else 3)
         error, loss = error_and_log_loss(model, X_test, y_test)
-        print(f"| SparseGPClassifier({selection} {n_candidates or ''}, n_basis={n_basis}), {slow / fast:.0f} times "
-              f"faster | {text} | {error:.4f} | {loss:.4f} |")
+        print(f"| {name}, {slow / fast:.0f} times faster | {text} | {error:.4f} | {loss:.4f} |")
+
+
+class Staged:
+    """Hyper-parameters searched with few vectors and cheap candidates; one build of twice the size with them."""
+
+    def __init__(self, n_basis):
+        self.n_basis = n_basis
+
+    def fit(self, X, y):
+        """Return the second classifier, fitted."""
+        found = SparseGPClassifier(n_basis=self.n_basis, n_candidates=2, max_outer_iter=3, scale=None,
+                                   random_state=0).fit(X, y)
+        return SparseGPClassifier(found.kernel_, bias=found.bias_, n_basis=2 * self.n_basis, selection="validation",
+                                  optimize_hyperparameters=False, scale=None, random_state=0).fit(X, y)
 
 
 def bench_large(folder, quick):

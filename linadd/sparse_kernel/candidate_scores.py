@@ -123,7 +123,8 @@ class CandidateBlock:
         for rows in self.pieces:
             gram = self.gram[rows][:, chosen]
             for c in range(len(corner)):
-                corner[c] += gram.T @ (gram * self.W[c, rows, None])
+                root = gram * np.sqrt(self.W[c, rows, None])  # a product with itself takes half the time
+                corner[c] += root.T @ root
         return corner
 
     def best_group(self, size):
