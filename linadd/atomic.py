@@ -98,6 +98,8 @@ def atomic_folder(path):
 
 def resolve_target(path):
     """The path that a rename must replace, links followed; DataError if it is not a place for a regular file."""
+    if not os.fspath(path):
+        raise DataError("the name '' of the file to write is empty. Give it a name.")
     target = Path(os.path.realpath(path))
     if target.is_dir():
         raise DataError("is a folder. Give the name of a file in it.", source=path)

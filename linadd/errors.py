@@ -12,7 +12,19 @@ class ConfigError(LinaddError, ValueError):
 
 
 class FormatError(LinaddError, ValueError):
-    """A model file that is damaged, unknown or newer than this version."""
+    """A model file that is damaged, unknown or newer than this version.
+
+    Parameters
+    ----------
+    message : str
+        What is wrong, and what to do.
+    source : str, optional
+        The file.
+    """
+
+    def __init__(self, message, *, source=None):
+        self.message, self.source = message, source
+        super().__init__(message if source is None else f"{source}: {message}")
 
 
 class DataError(LinaddError, ValueError):

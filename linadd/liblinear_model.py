@@ -84,7 +84,9 @@ def load_liblinear_model(path):
     with np.errstate(over="ignore"):  # refused below
         coef = weights[:n_features, None].astype(np.float32)
     if not np.isfinite(coef).all():
-        raise FormatError(f"{path}: has a weight of {np.abs(weights).max():g}, beyond float32. Scale the features.")
+        raise FormatError(
+            f"has a weight of {np.abs(weights).max():g}, beyond float32. Scale the features.", source=path
+        )  # fmt: skip
     return AdditiveModel(
         unbounded_identity(n_features), coef, intercept, np.array(labels)[order], CLASSIFIERS[head["solver_type"]],
         np.ones(n_features), options=training_options(head, bias), fingerprint={"path": str(path), "digest": None},
@@ -100,14 +102,17 @@ def read_head(file, path):
         if name == "w":
             break
         if number > 20 or not value:
-            raise FormatError(f"{path}: line {number} is {line.strip()!r:.60}, not of a LIBLINEAR model. Give one.")
+            raise FormatError(
+                f"line {number} is {line.strip()!r:.60}, not of a LIBLINEAR model. Give one.", source=path
+            )  # fmt: skip
         head[name] = value
     else:
-        raise FormatError(f"{path}: ends before its weights: it is cut short. Copy it again.")
+        raise FormatError("ends before its weights: it is cut short. Copy it again.", source=path)
     solver = head.get("solver_type")
     if solver not in CLASSIFIERS:
         raise FormatError(
-            f"{path}: solver_type {solver} does not classify. linadd reads models of {', '.join(CLASSIFIERS)}."
+            f"solver_type {solver} does not classify. linadd reads models of {', '.join(CLASSIFIERS)}.",
+            source=path,
         )
     return head
 
@@ -119,11 +124,13 @@ def read_counts(head, path):
         labels = [int(text) for text in head["label"].split()]
         bias = float(head["bias"])
     except (KeyError, ValueError) as error:
-        raise FormatError(f"{path}: its head lacks a number ({error}): it is damaged. Train it again.") from None
+        raise FormatError(f"its head lacks a number ({error}): it is damaged. Train it again.", source=path) from None
     if len(labels) != n_classes or len(set(labels)) < n_classes or n_classes < 2 or n_features < 1:
-        raise FormatError(f"{path}: has {n_features} features and the labels {labels}. Give a model of two or more.")
+        raise FormatError(
+            f"has {n_features} features and the labels {labels}. Give a model of two or more.", source=path
+        )  # fmt: skip
     if not math.isfinite(bias):
-        raise FormatError(f"{path}: its bias is {bias}: it is damaged. Train it again.")
+        raise FormatError(f"its bias is {bias}: it is damaged. Train it again.", source=path)
     return n_features, labels
 
 
@@ -134,11 +141,12 @@ def read_weights(file, head, n_features, n_classes, path):
     try:
         values = np.array(file.read().split(), np.float64)
     except ValueError as error:
-        raise FormatError(f"{path}: a weight is no number ({error}): it is damaged. Train it again.") from None
+        raise FormatError(f"a weight is no number ({error}): it is damaged. Train it again.", source=path) from None
     if len(values) != n_rows * n_columns or not np.isfinite(values).all():
         raise FormatError(
-            f"{path}: has {np.isfinite(values).sum()} finite weights in the place of {n_rows * n_columns}: it is "
-            "damaged or cut short. Copy it again."
+            f"has {np.isfinite(values).sum()} finite weights in the place of {n_rows * n_columns}: it is "
+            "damaged or cut short. Copy it again.",
+            source=path,
         )
     return values.reshape(n_rows, n_columns)
 

@@ -83,7 +83,9 @@ def save_model(path, tensors, header):
     head = canonical_json({"__metadata__": metadata, **table}).encode()
     head += b" " * (-len(head) % 8)  # so that every array starts at a multiple of its item size
     if len(head) > TABLE_BYTES_LIMIT:
-        raise FormatError(f"{path}: the header takes {len(head)} bytes, the limit is {TABLE_BYTES_LIMIT}. Shorten it.")
+        raise FormatError(
+            f"the header takes {len(head)} bytes, the limit is {TABLE_BYTES_LIMIT}. Shorten it.", source=path
+        )  # fmt: skip
     with atomic_path(path) as temporary, open(temporary, "wb") as file:
         file.write(len(head).to_bytes(8, "little") + head)
         for name in order:
@@ -279,11 +281,14 @@ def read_table(file, size, path):
     """The safetensors table at the head of a file: metadata, tensor entries, and where the arrays start."""
     length = int.from_bytes(file.read(8), "little")
     if length > min(size - 8, TABLE_BYTES_LIMIT):
-        raise FormatError(f"{path}: is no linadd model: a file of {size} bytes without a table. Give a model file.")
+        raise FormatError(
+            f"is no model file: its {size} bytes do not begin with the table of one. Give a model of linadd.",
+            source=path,
+        )
     table = parse_json(file.read(length), path)
     metadata = table.pop("__metadata__", None)
     if not isinstance(metadata, dict) or metadata.get("format") != FORMAT:
-        raise FormatError(f"{path}: is a safetensors file of another program. Give a model that linadd wrote.")
+        raise FormatError("is a safetensors file of another program. Give a model that linadd wrote.", source=path)
     return metadata, table, 8 + length
 
 
@@ -294,7 +299,8 @@ def parse_header(metadata, path):
         raise damaged(path, f"its format version is {version!r:.40}")
     if int(version) > FORMAT_VERSION:
         raise FormatError(
-            f"{path}: has format version {version}, this linadd reads up to {FORMAT_VERSION}. Upgrade linadd."
+            f"has format version {version}, this linadd reads up to {FORMAT_VERSION}. Upgrade linadd.",
+            source=path,
         )
     text = metadata.get("header")
     if not isinstance(text, str):
@@ -408,4 +414,4 @@ def content_checksum(table, text, arrays):
 
 def damaged(path, what):
     """The error of a file that linadd, or something on the way, did not leave whole."""
-    return FormatError(f"{path}: {what}: the file is damaged or cut short. Copy it again or train the model anew.")
+    return FormatError(f"{what}: the file is damaged or cut short. Copy it again or train the model anew.", source=path)

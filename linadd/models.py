@@ -39,7 +39,7 @@ def load_model(path):
     try:
         return restore(model_class(header.get("class")), tensors, header)
     except FormatError as error:
-        raise FormatError(f"{path}: {error}") from error
+        raise FormatError(str(error), source=path) from error
 
 
 def restore(cls, tensors, header):

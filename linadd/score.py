@@ -49,7 +49,9 @@ def load_scorer(path):
     """
     tensors, header = load_model_file(path)
     if header.get("class") != "additive":
-        raise FormatError(f"{path}: is of class {header.get('class')!r}; linadd.score knows additive. Use load_model.")
+        raise FormatError(
+            f"is of class {header.get('class')!r}; linadd.score knows additive. Use load_model.", source=path
+        )  # fmt: skip
     try:
         from linadd.model import AdditiveModel as model_class  # numba, scipy
     except ModuleNotFoundError:
@@ -57,7 +59,7 @@ def load_scorer(path):
     try:
         return restore(model_class, tensors, header)
     except FormatError as error:
-        raise FormatError(f"{path}: {error}") from error
+        raise FormatError(str(error), source=path) from error
 
 
 class Scorer:

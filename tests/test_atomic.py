@@ -79,6 +79,7 @@ def refused(path):
 
 def test_messages(tmp_path, monkeypatch):
     assert refused(tmp_path) == f"{tmp_path}: is a folder. Give the name of a file in it."
+    assert refused("") == "the name '' of the file to write is empty. Give it a name."
     lost = tmp_path / "no" / "out.h5"
     assert refused(lost) == f"{lost}: the folder '{tmp_path}/no' does not exist. Create it first."
     assert refused("/dev/null") == "/dev/null: is not a regular file. Give another name."

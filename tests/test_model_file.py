@@ -190,7 +190,7 @@ def test_a_file_without_a_table_is_no_model(tmp_path, content):
     path = tmp_path / "m"
     path.write_bytes(content)
     assert refusal(path) == (
-        f"PATH: is no linadd model: a file of {len(content)} bytes without a table. Give a model file."
+        f"PATH: is no model file: its {len(content)} bytes do not begin with the table of one. Give a model of linadd."
     )
 
 

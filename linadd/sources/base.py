@@ -224,7 +224,7 @@ def check_table(shape, dtype, origin, what="X"):
         raise DataError(message, source=origin)
     for size, name in zip(shape, ("rows", "columns"), strict=True):
         if size == 0:
-            raise DataError(f"{what} has shape {shape}: no {name}. Nothing can be learned from it.", source=origin)
+            raise DataError(f"{what} has shape {shape}: no {name}. Give data that have some.", source=origin)
     return delivered_dtype(dtype)
 
 

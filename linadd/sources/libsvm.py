@@ -99,9 +99,9 @@ class LibsvmSource(Source):
             marks.append((parser.starts[own] + offset, parser.lines[own].copy(), parser.indptr[:-1][own] + n_entries))
             n_rows, n_entries = n_rows + parser.n_rows, n_entries + parser.n_entries
         if n_rows == 0:
-            raise DataError("has no rows. Nothing can be learned from it.", source=self.origin)
+            raise DataError("has no rows. Give data that have some.", source=self.origin)
         if n_entries == 0 and n_features is None:
-            raise DataError("has no INDEX:VALUE on any line. Nothing can be learned from it.", source=self.origin)
+            raise DataError("has no INDEX:VALUE on any line. Give data that have some.", source=self.origin)
         self.n_rows, self.n_entries, self.n_features = n_rows, n_entries, n_features or parser.width
         self.has_labels, self._has_gaps = parser.has_labels, parser.n_lines > n_rows
         marks.append(([self._text.stamp[0]], [parser.n_lines], [n_entries]))

@@ -235,6 +235,8 @@ def opening(path):
             is_numpy = file.read(6).startswith((b"\x93NUMPY", b"PK"))
         if is_numpy and "bject" in str(error):
             message = "holds Python objects (dtype object); features and labels must be numbers or text. Store them so."
+        elif not is_numpy:
+            message = "is named as a NumPy file, but holds none. Name it by its format, or write it again."
         else:
             message = f"is no whole NumPy file ({error}): damaged, cut short or of another format. Write it again."
         raise DataError(message, source=path) from error

@@ -136,5 +136,6 @@ def test_a_file_without_labels_is_refused(linadd, model, tmp_path):
 def test_a_file_that_is_no_model_is_refused(linadd, data):
     run = linadd("evaluate", data / "test.h5", data / "test.h5")
     size = (data / "test.h5").stat().st_size
-    message = f"{data}/test.h5: is no linadd model: a file of {size} bytes without a table. Give a model file."
+    remedy = "do not begin with the table of one. Give a model of linadd."
+    message = f"{data}/test.h5: is no model file: its {size} bytes {remedy}"
     assert (run.status, run.err) == (1, f"error: {message}\n")

@@ -213,6 +213,31 @@ def test_a_usage_error_is_one_line_and_2(arguments, message, linadd, model, tmp_
     assert (run.status, run.err) == (2, f"error: {message}\n")
 
 
+@pytest.mark.parametrize("name", ["junk.npz", "junk.safetensors", "junk"])
+def test_a_junk_model_is_named_with_its_file(name, linadd, data, tmp_path):
+    path = tmp_path / name
+    path.write_bytes(b"junk" * 20)
+    run = linadd("predict", path, data / "test.h5", "-o", tmp_path / "out.csv", "--json")
+    message = "is no model file: its 80 bytes do not begin with the table of one. Give a model of linadd."
+    error = {"type": "FormatError", "message": message, "row": None, "column": None, "file": str(path)}
+    assert (run.status, run.record, run.err) == (1, {"error": error}, f"error: {path}: {message}\n")
+
+
+def test_junk_rows_are_told_from_a_damaged_file(linadd, model, tmp_path):
+    path = tmp_path / "junk.npz"
+    path.write_bytes(b"junk" * 20)
+    run = linadd("predict", model, path, "-o", tmp_path / "out.csv")
+    message = "is named as a NumPy file, but holds none. Name it by its format, or write it again."
+    assert (run.status, run.err) == (1, f"error: {path}: {message}\n")
+
+
+def test_no_rows_are_refused(linadd, model, tmp_path):
+    np.save(tmp_path / "rows.npy", np.zeros((0, 3)))
+    run = linadd("predict", model, tmp_path / "rows.npy", "-o", tmp_path / "out.csv")
+    message = "the array has shape (0, 3): no rows. Give data that have some."
+    assert (run.status, run.err) == (1, f"error: {tmp_path}/rows.npy: {message}\n")
+
+
 def test_probabilities_of_hinge_loss_are_refused_before_the_file_is_opened(linadd, three_classes, tmp_path):
     run = linadd("predict", three_classes, "absent.h5", "-o", tmp_path / "out.csv", "--output", "proba")
     message = "a model of hinge loss has no probabilities. Train with the logistic loss."

@@ -168,7 +168,7 @@ BAD_DATA = {
     ),
     "zero rows": (
         {"X": X[:0], "y": Y[:0]},
-        "dataset 'X' has shape (0, 3): no rows. Nothing can be learned from it.",
+        "dataset 'X' has shape (0, 3): no rows. Give data that have some.",
     ),
     "no X": (
         {"features": X, "y": Y},
@@ -371,7 +371,8 @@ def test_training_starts_from_a_model_of_liblinear(linadd, data, tmp_path):
     assert load_model(tmp_path / "m.safetensors").summary["start"] == load_model(start).digest
     assert linadd("evaluate", start, data / "train.h5").status == 0
     text = linadd("inspect", start)
-    message = f"{start}: is no linadd model: a file of {start.stat().st_size} bytes without a table. Give a model file."
+    remedy = "do not begin with the table of one. Give a model of linadd."
+    message = f"{start}: is no model file: its {start.stat().st_size} bytes {remedy}"
     assert (text.status, text.err) == (1, f"error: {message}\n")
     linadd("predict", start, data / "train.h5", "-o", tmp_path / "out.npy")
     loaded = load_model(start)

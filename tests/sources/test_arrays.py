@@ -58,7 +58,7 @@ def test_messages():
     assert refusal(open_source, {"a": 1}) == (
         "array: X has dtype object; features must be real numbers. Convert it, for instance with astype('float32')."
     )
-    message = "array: X has shape (0, 3): no rows. Nothing can be learned from it."
+    message = "array: X has shape (0, 3): no rows. Give data that have some."
     assert refusal(open_source, scipy.sparse.csr_array((0, 3))) == message
 
 

@@ -56,8 +56,8 @@ def test_what_is_no_table_is_refused():
         "f: dataset 'A' has shape (2, 3, 4); a table of rows and features is needed. "
         "Reshape it: reshape(n_rows, n_features)."
     )
-    assert message((0, 3)) == "f: dataset 'A' has shape (0, 3): no rows. Nothing can be learned from it."
-    assert message((3, 0)) == "f: dataset 'A' has shape (3, 0): no columns. Nothing can be learned from it."
+    assert message((0, 3)) == "f: dataset 'A' has shape (0, 3): no rows. Give data that have some."
+    assert message((3, 0)) == "f: dataset 'A' has shape (3, 0): no columns. Give data that have some."
 
 
 def test_lengths():

@@ -68,7 +68,7 @@ def test_a_pandas_frame_of_one_type_is_viewed():
         ),
         (
             lambda: pandas.DataFrame({"a": []}, dtype=float),
-            "pandas frame: X has shape (0, 1): no rows. Nothing can be learned from it.",
+            "pandas frame: X has shape (0, 1): no rows. Give data that have some.",
         ),
     ],
 )

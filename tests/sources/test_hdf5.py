@@ -150,7 +150,7 @@ def test_tables_that_are_refused(tmp_path):
         message = f"{path}: dataset {name!r} has shape {shape}; a table of rows and features is needed. Reshape it"
         assert refusal(open_source, path, x=name).startswith(message)
     assert refusal(open_source, path, x="none") == (
-        f"{path}: dataset 'none' has shape (0, 3): no rows. Nothing can be learned from it."
+        f"{path}: dataset 'none' has shape (0, 3): no rows. Give data that have some."
     )
     numbers = "features must be real numbers."
     for name, dtype in (("text", "object"), ("z", "complex128"), ("fields", "[('a', '<f4')]")):

@@ -66,7 +66,7 @@ def test_width(tmp_path):
 
 
 def test_files_without_rows_or_entries(tmp_path):
-    nothing = "Nothing can be learned from it."
+    nothing = "Give data that have some."
     for content, what in (("", "no rows"), ("\n# only\n", "no rows"), ("1\n2\n", "no INDEX:VALUE on any line")):
         path = write(tmp_path / "a.svm", content)
         assert refusal(open_source, path) == f"{path}: has {what}. {nothing}"

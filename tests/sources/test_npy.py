@@ -102,7 +102,11 @@ def test_damaged_files_are_one_line(tmp_path, suffix):
     path = tmp_path / f"a{suffix}"
     np.save(path, X) if suffix == ".npy" else np.savez_compressed(path, X=X)
     whole = path.read_bytes()
-    for content in (b"", b"no numbers" * 99, whole[:20], whole[: len(whole) // 2]):
+    for content in (b"", b"no numbers" * 99):
+        path.write_bytes(content)
+        remedy = "Name it by its format, or write it again."
+        assert refusal(open_source, path) == f"{path}: is named as a NumPy file, but holds none. {remedy}"
+    for content in (whole[:20], whole[: len(whole) // 2]):
         path.write_bytes(content)
         message = refusal(open_source, path)
         assert message.startswith(f"{path}: is no whole NumPy file (")
@@ -134,7 +138,7 @@ def test_objects_are_refused(tmp_path):
 def test_tables_that_are_refused(tmp_path):
     path = tmp_path / "a.npy"
     np.save(path, X[:0])
-    message = f"{path}: the array has shape (0, 3): no rows. Nothing can be learned from it."
+    message = f"{path}: the array has shape (0, 3): no rows. Give data that have some."
     assert refusal(open_source, path) == message
     np.save(path, Y)
     assert refusal(open_source, path).startswith(f"{path}: the array has shape (40,); a table of rows and features")
