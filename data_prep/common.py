@@ -9,6 +9,7 @@ import argparse
 import sys
 import zipfile
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from linadd.errors import ConfigError, DataError, LinaddError
 
 __all__ = [
     "Grid",
+    "ImageSet",
     "argument_parser",
     "as_images",
     "block_histograms",
@@ -30,8 +32,8 @@ __all__ = [
     "place_grid",
     "read_npz",
     "run",
-    "summary",
     "write_groups",
+    "write_images",
 ]
 
 CHUNK_BYTES = 2**20
@@ -311,6 +313,62 @@ def write_groups(target, groups, compute, names):
             group["pixels"].attrs["image_shape"] = pixels.shape[1:]
 
 
+@dataclass(frozen=True)
+class ImageSet:
+    """The facts of a published set of images.
+
+    Parameters
+    ----------
+    shape : tuple (height, width)
+        Of an image, in pixels.
+    grids : list of Grid
+    n_orientations : int
+    official : dict
+        Group -> (number of images, `digest` of them), as published.
+    digest : callable
+        Checksum of a group's columns, given by name.
+    """
+
+    shape: tuple
+    grids: list
+    n_orientations: int
+    official: dict
+    digest: Callable
+
+
+def write_images(source, target, groups, images, features, unchecked):
+    """Check the groups of an image set, against the official ones if asked to, and write them with their features.
+
+    Parameters
+    ----------
+    source, target : pathlib.Path
+        Where they were read from; HDF5 file to write.
+    groups : dict of dict of arrays
+        Columns of each group, as `as_images` takes them.
+    images : ImageSet
+    features : callable
+        As `compute` of `write_groups`.
+    unchecked : bool
+
+    Returns
+    -------
+    str
+        A summary in one line.
+
+    Raises
+    ------
+    DataError
+        The images are of another form or not the official ones, or the target cannot be written.
+    """
+    groups = {name: as_images(source, name, columns, images.shape) for name, columns in groups.items()}
+    for name, columns in groups.items() if not unchecked else ():
+        check_official(source, name, (len(columns["y"]), images.digest(**columns)), images.official[name])
+    names = feature_names(images.grids, images.n_orientations)
+    write_groups(target, groups, features, names)
+    counts = ", ".join(f"{group} {len(columns['y'])}" for group, columns in groups.items())
+    return f"{target}: {counts} images, {len(names)} features, {target.stat().st_size / 1e6:.1f} MB"
+
+
 def check_official(source, name, found, official):
     """Refuse data that are not those published.
 
@@ -335,26 +393,6 @@ def check_official(source, name, found, official):
                 "--unchecked to take other data of this form.",
                 source=source,
             )
-
-
-def summary(target, groups, names):
-    """One line that says what was written.
-
-    Parameters
-    ----------
-    target : pathlib.Path
-        The file.
-    groups : dict of dict of arrays
-        As given to `write_groups`.
-    names : list of str
-        Of the features.
-
-    Returns
-    -------
-    str
-    """
-    counts = ", ".join(f"{group} {len(columns['y'])}" for group, columns in groups.items())
-    return f"{target}: {counts} images, {len(names)} features, {target.stat().st_size / 1e6:.1f} MB"
 
 
 def argument_parser(documentation):

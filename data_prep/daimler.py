@@ -21,17 +21,14 @@ from functools import partial
 
 import numpy as np
 from common import (
+    ImageSet,
     argument_parser,
-    as_images,
     block_histograms,
-    check_official,
-    feature_names,
     orientation_planes,
     place_grid,
     read_npz,
     run,
-    summary,
-    write_groups,
+    write_images,
 )
 
 from linadd.errors import DataError
@@ -134,7 +131,7 @@ def read_folders(source):
 
     Returns
     -------
-    dict of groups, as `write_groups` takes them
+    dict of groups, as `write_images` takes them
 
     Raises
     ------
@@ -210,14 +207,9 @@ def prepare(source, target, normalise="image", unchecked=False):
     DataError
         The images cannot be read or are not the official ones, or the target cannot be written.
     """
-    groups = {}
-    for name, columns in (read_folders(source) if source.is_dir() else read_archive(source)).items():
-        groups[name] = as_images(source, name, columns, SHAPE)
-        if not unchecked:
-            check_official(source, name, (len(columns["y"]), digest(**groups[name])), OFFICIAL[name])
-    names = feature_names(GRIDS, N_ORIENTATIONS)
-    write_groups(target, groups, partial(features, normalise=normalise), names)
-    return summary(target, groups, names)
+    groups = (read_folders if source.is_dir() else read_archive)(source)
+    images = ImageSet(SHAPE, GRIDS, N_ORIENTATIONS, OFFICIAL, digest)
+    return write_images(source, target, groups, images, partial(features, normalise=normalise), unchecked)
 
 
 def main(arguments=None):

@@ -22,18 +22,15 @@ import zlib
 
 import numpy as np
 from common import (
+    ImageSet,
     argument_parser,
-    as_images,
     block_histograms,
-    check_official,
-    feature_names,
     one_line,
     orientation_planes,
     place_grid,
     read_npz,
     run,
-    summary,
-    write_groups,
+    write_images,
 )
 from scipy import ndimage
 
@@ -200,14 +197,10 @@ def prepare(source, target, unchecked=False):
     DataError
         The images cannot be read or are not the official ones, or the target cannot be written.
     """
-    groups = {}
-    for name, (pixels, y) in (read_folder(source) if source.is_dir() else read_archive(source)).items():
-        groups[name] = as_images(source, name, {"pixels": pixels, "y": y}, SHAPE)
-        if not unchecked:
-            check_official(source, name, (len(y), digest(**groups[name])), OFFICIAL[name])
-    names = feature_names(GRIDS, N_ORIENTATIONS)
-    write_groups(target, groups, features, names)
-    return summary(target, groups, names)
+    read = (read_folder if source.is_dir() else read_archive)(source)
+    groups = {name: {"pixels": pixels, "y": y} for name, (pixels, y) in read.items()}
+    images = ImageSet(SHAPE, GRIDS, N_ORIENTATIONS, OFFICIAL, digest)
+    return write_images(source, target, groups, images, features, unchecked)
 
 
 def main(arguments=None):

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import common
 import h5py
 import mnist
 import numpy as np
@@ -93,7 +94,7 @@ def test_a_single_edge_fills_the_two_bins_beside_its_direction(turns, bins):
     # Block (2, 2) of the 7 pixel grid shifted by 4 across the edge lies away from the border, where zero padding
     # makes further edges.
     names = [f"level1.{shift}.row1.col1.angle{i}" for shift in ("shift_x", "shift_y") for i in range(12)]
-    every = mnist.feature_names(mnist.GRIDS, 12)
+    every = common.feature_names(mnist.GRIDS, 12)
     block = histograms[every.index(names[12 * (turns % 2)]) // 12]
     assert block[list(bins)] == pytest.approx([block.sum() / 2] * 2) and block.sum() > 0
 
