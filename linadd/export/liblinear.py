@@ -15,7 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-from linadd.errors import ConfigError
+from linadd.encoders.exact import check_finite
+from linadd.errors import ConfigError, DataError
 from linadd.penalty import differences, penalised_code
 from linadd.ranges import refuse_outside
 from linadd.score import PHI, coordinates
@@ -115,10 +116,7 @@ def integer_labels(classes):
 
 
 def write_source(file, arrays, source, labels):
-    """Encode all rows of a source, a piece at a time; a label that the model does not know is refused by `labels`."""
-    from linadd.encoders.exact import check_finite
-    from linadd.errors import DataError
-
+    """Encode all rows of a source, a piece at a time; a label that the model does not know stays, text becomes -1."""
     if source.n_features != len(arrays["coef"]):
         raise DataError(
             f"has {source.n_features} features, the model has {len(arrays['coef'])}. Give data of the same columns.",
@@ -131,7 +129,9 @@ def write_source(file, arrays, source, labels):
         check_finite(X, chunk.origin, source.feature_names, chunk.row_number)
         is_strict = arrays.get("is_strict", np.zeros(len(ranges), bool))
         refuse_outside(X, ranges, is_strict, chunk.origin, source.feature_names, chunk.row_number)
-        own = [0] * len(X) if chunk.y is None else [labels.get(label, label) for label in chunk.y.tolist()]
+        own = [0] * len(X)
+        if chunk.y is not None:
+            own = [labels.get(y, -1 if isinstance(y, str) else y) for y in chunk.y.tolist()]
         for start in range(0, len(X), piece):
             write_rows(file, encoded(arrays, X[start : start + piece]), own[start : start + piece])
 
