@@ -13,7 +13,7 @@ import numpy as np
 
 from linadd.errors import ConfigError
 
-__all__ = ["Kernel", "Product", "Sum", "default_length", "row_slices", "squared_distances"]
+__all__ = ["Kernel", "Product", "Sum", "VarianceOnly", "default_length", "row_slices", "squared_distances"]
 
 # Bounds of log(variance); a length, gamma or offset may move by LOG_RANGE to each side of where it starts.
 LOG_VARIANCE_LOWER, LOG_VARIANCE_UPPER = -4.6, 7.0
@@ -138,6 +138,16 @@ class Kernel:
 
     def __mul__(self, other):
         return Product(self, other)
+
+
+class VarianceOnly(Kernel):
+    """Kernels whose only free parameter is the factor in front."""
+
+    def grad(self, X, Z):
+        return [self(X, Z)]
+
+    def grad_diag(self, X):
+        return [self.diag(X)]
 
 
 class _Pair(Kernel):

@@ -11,9 +11,17 @@ import numpy as np
 from linadd.census import Census
 from linadd.encoders.bspline import BSpline
 from linadd.encoders.exact import encode
-from linadd.errors import ConfigError, DataError
-from linadd.sparse_kernel.histogram_grams import CHI_SQUARED, INTERSECTION, JENSEN_SHANNON, fill_gram
-from linadd.sparse_kernel.kernel_base import Kernel, Product, Sum, default_length, row_slices, squared_distances
+from linadd.errors import ConfigError
+from linadd.sparse_kernel.histogram_kernels import ChiSquared, Intersection, JensenShannon
+from linadd.sparse_kernel.kernel_base import (
+    Kernel,
+    Product,
+    Sum,
+    VarianceOnly,
+    default_length,
+    row_slices,
+    squared_distances,
+)
 
 __all__ = ["ARD", "KERNELS", "RBF", "BSplineKernel", "ChiSquared", "Intersection", "JensenShannon", "Kernel",
            "Linear", "Polynomial", "Product", "Sum", "kernel_from_description", "make_kernel", "row_slices"]
@@ -228,90 +236,8 @@ class Polynomial(_DotProduct):
         return [self.of_products(products), slope * self.gamma * products, *by_offset]
 
 
-class _VarianceOnly(Kernel):
-    """Kernels whose only free parameter is the factor in front."""
-
-    def grad(self, X, Z):
-        return [self(X, Z)]
-
-    def grad_diag(self, X):
-        return [self.diag(X)]
-
-
-class _Histogram(_VarianceOnly):
-    """What the three additive histogram kernels share: rows >= 0, K(x, x) = variance * sum_m x_m."""
-
-    needs_unit_range: ClassVar[bool] = True
-    gram_code: ClassVar[int]
-
-    def __call__(self, X, Z=None):
-        """Gram matrix, float64 (n_rows of X, n_rows of Z); DataError on a negative value; Z defaults to X."""
-        Z = X if Z is None else Z
-        self._refuse_negative(X)
-        self._refuse_negative(Z)
-        out = np.empty((len(X), len(Z)))
-        fill_gram(self.gram_code, np.array(X, dtype=float), np.array(Z, dtype=float), out)
-        out *= self.variance
-        return out
-
-    def diag(self, X):
-        self._refuse_negative(X)
-        return self.variance * X.sum(axis=1)
-
-    def _refuse_negative(self, X):
-        if X.size and X.min() < 0:
-            row, column = np.unravel_index(X.argmin(), X.shape)
-            raise DataError(f"{X[row, column]} is negative, and {type(self).__name__} takes values >= 0. "
-                            "Use scale='minmax'.", row=int(row) + 1, column=int(column) + 1)
-
-
 @dataclass(frozen=True)
-class Intersection(_Histogram):
-    """Histogram intersection kernel variance * sum_m min(x_m, z_m), rows >= 0.
-
-    Parameters
-    ----------
-    variance : float, default=1.0
-        Above 0.
-    """
-
-    variance: float = 1.0
-    name: ClassVar[str] = "intersection"
-    gram_code: ClassVar[int] = INTERSECTION
-
-
-@dataclass(frozen=True)
-class ChiSquared(_Histogram):
-    """Additive chi-squared kernel variance * sum_m 2 x_m z_m / (x_m + z_m), rows >= 0; 0 where both are 0.
-
-    Parameters
-    ----------
-    variance : float, default=1.0
-        Above 0.
-    """
-
-    variance: float = 1.0
-    name: ClassVar[str] = "chi-squared"
-    gram_code: ClassVar[int] = CHI_SQUARED
-
-
-@dataclass(frozen=True)
-class JensenShannon(_Histogram):
-    """Jensen-Shannon kernel variance * sum_m [x/2 log2((x+z)/x) + z/2 log2((x+z)/z)], rows >= 0; a term at 0 is 0.
-
-    Parameters
-    ----------
-    variance : float, default=1.0
-        Above 0.
-    """
-
-    variance: float = 1.0
-    name: ClassVar[str] = "jensen-shannon"
-    gram_code: ClassVar[int] = JENSEN_SHANNON
-
-
-@dataclass(frozen=True)
-class BSplineKernel(_VarianceOnly):
+class BSplineKernel(VarianceOnly):
     """The kernel of the additive part, variance * sum_m phi_d(x_m)' phi_d(z_m), for features in [0, 1] (clipped).
 
     phi_d are the penalised codes of the B-spline encoder, so an additive model with this penalty is this kernel's
