@@ -162,12 +162,32 @@ int linadd_predict(const double *x)
 }}
 """
 
-PROBABILITIES = """
+LOG_SIGMOID = """
 static double log_sigmoid(double f)
-{{
+{
     return (f < 0.0 ? f : 0.0) - log1p(exp(-fabs(f)));
-}}
+}
+"""
 
+POLYGON = """
+/* Probability of output o at a score: linear between points, constant beyond. */
+static double polygon(int o, double score)
+{
+    int k = calibration_starts[o];
+    const int last = calibration_starts[o + 1] - 1;
+    if (score <= calibration_scores[k])
+        return calibration_probabilities[k];
+    if (score >= calibration_scores[last])
+        return calibration_probabilities[last];
+    while (calibration_scores[k + 1] <= score)
+        k++;
+    return calibration_probabilities[k] + (score - calibration_scores[k])
+        / (calibration_scores[k + 1] - calibration_scores[k])
+        * (calibration_probabilities[k + 1] - calibration_probabilities[k]);
+}
+"""
+
+PROBABILITIES = """
 int linadd_probabilities(const double *x, double *p)
 {{
     double scores[N_OUTPUTS];
@@ -176,6 +196,24 @@ int linadd_probabilities(const double *x, double *p)
         return refused;
 {body}    return 0;
 }}
+"""
+CALIBRATED = """    {
+        int o;
+        for (o = 0; o < N_OUTPUTS; o++)
+            scores[o] = -(calibration_slope[o] * scores[o] + calibration_offset[o]);
+    }
+"""
+ONE_POLYGON = """    p[1] = polygon(0, scores[0]);
+    p[0] = 1.0 - p[1];
+"""
+POLYGON_SHARES = """    {
+        double total = 0.0;
+        int o;
+        for (o = 0; o < N_OUTPUTS; o++)
+            total += p[o] = polygon(o, scores[o]);
+        for (o = 0; o < N_OUTPUTS; o++)
+            p[o] = total > 0.0 ? p[o] / total : 1.0 / N_OUTPUTS;
+    }
 """
 ONE_OUTPUT_PROBABILITIES = """    p[0] = exp(log_sigmoid(-scores[0]));
     p[1] = exp(log_sigmoid(scores[0]));
@@ -232,7 +270,7 @@ def header_text(arrays):
     return HEADER.format(
         n_features=n_features, n_outputs=n_outputs, n_classes=len(arrays["classes"]),
         strict=", or is out of its range" if "is_strict" in arrays else "",
-        probabilities=PROBABILITIES_HEADER if "link" in arrays else "",
+        probabilities=PROBABILITIES_HEADER if has_probabilities(arrays) else "",
     )  # fmt: skip
 
 
@@ -263,14 +301,11 @@ def source_text(arrays, header, integers, tolerance):
     coordinate = COORDINATE.format(
         clamp=CLAMP if is_bounded else "", knots=KNOTS if "edges" in arrays else ""
     )  # fmt: skip
-    is_single = arrays["coef"].shape[2] == 1
-    predict = PREDICT.format(label=ONE_OUTPUT_LABEL if is_single else LABEL)
-    body = ONE_OUTPUT_PROBABILITIES if is_single else SHARES
-    probabilities = PROBABILITIES.format(body=body) if "link" in arrays else ""
+    predict = PREDICT.format(label=ONE_OUTPUT_LABEL if arrays["coef"].shape[2] == 1 else LABEL)
     checks = [c_table("double", f"check_{name}", arrays[f"check_{name}"]) for name in ("rows", "scores")]
     check = CHECK.format(n_checks=len(arrays["check_rows"]), tables="".join(checks), tolerance=tolerance)
     parts = [head, classes, tables(arrays, integers, is_bounded), coordinate, decision(arrays, integers)]
-    return "".join([*parts, predict, probabilities, check])
+    return "".join([*parts, predict, probabilities(arrays), check])
 
 
 def tables(arrays, integers, is_bounded):
@@ -321,6 +356,25 @@ def decision(arrays, integers):
         score="sums[o]" if integers is None else "(double)sums[o] * step[o]",
         slopes=SLOPES if "lower_slope" in arrays else "",
     )  # fmt: skip
+
+
+def has_probabilities(arrays):
+    """Whether the loss gives probabilities, or the decisions are calibrated."""
+    return "link" in arrays or "calibration" in arrays
+
+
+def probabilities(arrays):
+    """The function linadd_probabilities with what it needs; nothing for a model without."""
+    if not has_probabilities(arrays):
+        return ""
+    is_single = arrays["coef"].shape[2] == 1
+    names = [name for name in arrays if name.startswith("calibration_")]
+    text = "".join(c_table("double" if arrays[n].dtype.kind == "f" else "int", n, arrays[n]) for n in names)
+    if "calibration_starts" in arrays:
+        return f"\n{text}{POLYGON}" + PROBABILITIES.format(body=ONE_POLYGON if is_single else POLYGON_SHARES)
+    body = ONE_OUTPUT_PROBABILITIES if is_single else SHARES
+    body = CALIBRATED + body if names else body
+    return f"\n{text}{LOG_SIGMOID}" + PROBABILITIES.format(body=body)
 
 
 def local_values(arrays, integers):

@@ -14,6 +14,7 @@ integer labels only: other classes are numbered from 0, in their order.
 from pathlib import Path
 
 import numpy as np
+import scipy.sparse
 
 from linadd.encoders.exact import check_finite
 from linadd.errors import ConfigError, DataError
@@ -124,16 +125,18 @@ def write_source(file, arrays, source, labels):
         )  # fmt: skip
     ranges = np.stack([arrays["lower"], arrays["upper"]], axis=1)
     piece = max(1, PIECE_BYTES // (8 * arrays["coef"][:, :, 0].size))
+    is_strict = arrays.get("is_strict", np.zeros(len(ranges), bool))
     for chunk in source.chunks():
-        X = chunk.dense().astype(np.float64)
-        check_finite(X, chunk.origin, source.feature_names, chunk.row_number)
-        is_strict = arrays.get("is_strict", np.zeros(len(ranges), bool))
-        refuse_outside(X, ranges, is_strict, chunk.origin, source.feature_names, chunk.row_number)
-        own = [0] * len(X)
+        own = [0] * chunk.n_rows
         if chunk.y is not None:
             own = [labels.get(y, -1 if isinstance(y, str) else y) for y in chunk.y.tolist()]
-        for start in range(0, len(X), piece):
-            write_rows(file, encoded(arrays, X[start : start + piece]), own[start : start + piece])
+        for start in range(0, chunk.n_rows, piece):
+            X = chunk.X[start : start + piece]
+            X = (X.toarray() if scipy.sparse.issparse(X) else X).astype(np.float64)
+            where = chunk.origin, source.feature_names, lambda i, chunk=chunk, start=start: chunk.row_number(start + i)
+            check_finite(X, *where)
+            refuse_outside(X, ranges, is_strict, *where)
+            write_rows(file, encoded(arrays, X), own[start : start + piece])
 
 
 def write_rows(file, codes, labels):

@@ -1,4 +1,4 @@
-"""Export `onnx`: a graph of core operators, from X to label, scores and, of logistic models, probabilities.
+"""Export `onnx`: a graph of core operators, from X to label, scores and, where the model has them, probabilities.
 
     X               (n, n_features), of the dtype of the export; any number of rows
     label           (n,): integers, numbers or text, as the classes are
@@ -59,8 +59,8 @@ def write(arrays, path, dtype="float64"):
         "label": (label(graph, arrays["classes"], total), ["n"]),
         "scores": (dtype, ["n", n_outputs]),
     }
-    if "link" in arrays:
-        probabilities(graph, total, n_outputs)
+    if "link" in arrays or "calibration" in arrays:
+        probabilities(graph, arrays, total)
         outputs["probabilities"] = (dtype, ["n", len(arrays["classes"])])
     checks = {name: json.dumps(arrays[name].tolist()) for name in ("check_rows", "check_scores")}
     graph.save(path, "linadd", {"X": (dtype, ["n", n_features])}, outputs, checks)
@@ -84,7 +84,7 @@ def double(graph, value):
 
 
 def clamp(graph, value, lower, upper):
-    """The value between two constants."""
+    """A value in double precision between two constants."""
     return graph.node("Max", graph.node("Min", value, double(graph, upper)), double(graph, lower))
 
 
@@ -226,11 +226,47 @@ def label(graph, classes, scores):
     return classes.dtype
 
 
-def probabilities(graph, scores, n_outputs):
-    """Add the node `probabilities`: softmax of log 1 / (1 + exp(-score)), of both signs for one output."""
-    if n_outputs == 1:
+def probabilities(graph, arrays, scores):
+    """Add the node `probabilities`: of the logistic loss, or calibrated (`calibration.py`)."""
+    if "calibration_starts" in arrays:
+        shares(graph, [polygon(graph, arrays, scores, o) for o in range(arrays["coef"].shape[2])])
+        return
+    if "calibration_slope" in arrays:
+        slope, offset = (graph.constant(arrays[f"calibration_{name}"]) for name in ("slope", "offset"))
+        scores = graph.node("Neg", graph.node("Add", graph.node("Mul", scores, slope), offset))
+    if arrays["coef"].shape[2] == 1:
         scores = graph.node("Concat", graph.node("Neg", scores), scores, axis=1)
+    # softmax of log 1 / (1 + exp(-score)): finite where the shares themselves would be 0 / 0
     zero, one = graph.constant(0.0), graph.constant(1.0)
     decay = graph.node("Exp", graph.node("Neg", graph.node("Abs", scores)))
     log_sigmoid = graph.node("Sub", graph.node("Min", scores, zero), graph.node("Log", graph.node("Add", one, decay)))
     graph.node("Softmax", log_sigmoid, axis=1, name="probabilities")
+
+
+def polygon(graph, arrays, scores, o):
+    """Probability of output o, (n, 1), linear between the points of its isotonic calibration."""
+    start, stop = arrays["calibration_starts"][o : o + 2]
+    x, p = (arrays[f"calibration_{name}"][start:stop] for name in ("scores", "probabilities"))
+    x, p = np.append(x, x[-1] + 1.0), np.append(p, p[-1])  # so that every point has one behind it
+    score = graph.node("Gather", scores, graph.constant(np.array([o])), axis=1)
+    clipped = graph.node("Max", graph.node("Min", score, graph.constant(x[-2])), graph.constant(x[0]))
+    count = graph.sum(graph.cast(graph.node("GreaterOrEqual", clipped, graph.constant(x)), np.int64), 1)
+    place = graph.node("Unsqueeze", graph.node("Sub", count, graph.constant(1)), graph.constant(np.array([1])))
+    start_x, start_p, rise = (
+        graph.node("Gather", graph.constant(table), place) for table in (x[:-1], p[:-1], np.diff(p) / np.diff(x))
+    )
+    return graph.node("Add", start_p, graph.node("Mul", graph.node("Sub", clipped, start_x), rise))
+
+
+def shares(graph, columns):
+    """Add the node `probabilities`: of one column its complement too, else each by their sum, alike where that is 0."""
+    one = graph.constant(1.0)
+    if len(columns) == 1:
+        graph.node("Concat", graph.node("Sub", one, columns[0]), columns[0], axis=1, name="probabilities")
+        return
+    parts = graph.node("Concat", *columns, axis=1)
+    total = graph.row_sum(parts)
+    is_known = graph.node("Greater", total, graph.constant(0.0))
+    safe = graph.node("Where", is_known, total, one)
+    equal = graph.constant(1.0 / len(columns))
+    graph.node("Where", is_known, graph.node("Div", parts, safe), equal, name="probabilities")

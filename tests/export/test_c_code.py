@@ -13,7 +13,7 @@ from linadd.export import c_code, export_model
 from linadd.export.c_source import c_string
 from linadd.export.quantised import Quantised
 from linadd.export.tables import model_arrays
-from tests.export.toy import ENCODER_OPTIONS, edge_rows, toy_model
+from tests.export.toy import ENCODER_OPTIONS, calibrated, edge_rows, toy_model
 
 COMPILER = next(filter(shutil.which, c_code.COMPILERS), None)
 pytestmark = pytest.mark.skipif(COMPILER is None, reason=f"no C compiler: {', '.join(c_code.COMPILERS)}")
@@ -47,6 +47,20 @@ def test_labels_and_probabilities_are_those_of_the_model(n_outputs, tmp_path):
         code, proba = call(library.linadd_probabilities, row, n_classes)
         assert code == 0
         np.testing.assert_allclose(proba, model.predict_proba(row[None])[0], rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["sigmoid", "isotonic"])
+@pytest.mark.parametrize("n_outputs", [1, 3])
+def test_calibrated_probabilities(n_outputs, kind, tmp_path):
+    model = toy_model(n_outputs=n_outputs)
+    rows = edge_rows(model.encoder)
+    arrays, expected = calibrated(kind, model.decision_function(rows))
+    c_code.write(model_arrays(model) | arrays, tmp_path / "m.c")
+    library = ctypes.CDLL(c_code.compile_shared(tmp_path / "m.c", tmp_path))
+    for row, own in zip(rows, expected, strict=True):
+        code, proba = call(library.linadd_probabilities, row, len(own))
+        assert code == 0
+        np.testing.assert_allclose(proba, own, rtol=1e-12, atol=1e-14)
 
 
 def test_a_hinge_model_has_no_probabilities(tmp_path):

@@ -12,7 +12,7 @@ from linadd.export import export_model
 from linadd.export import onnx as export_onnx
 from linadd.export.tables import model_arrays
 from linadd.onnx_graph import OPSET, Graph
-from tests.export.toy import edge_rows, toy_model
+from tests.export.toy import calibrated, edge_rows, toy_model
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -45,6 +45,17 @@ def test_the_outputs_of_a_logistic_model(dtype, n_outputs, tmp_path):
     clear = np.abs(model.decision_function(rows)).min(axis=1) > 1e-3
     assert (label == model.predict(rows))[clear].all()
     assert session.run(None, {"X": rows[:0]})[1].shape == (0, n_outputs)
+
+
+@pytest.mark.parametrize("kind", ["sigmoid", "isotonic"])
+@pytest.mark.parametrize("n_outputs", [1, 3])
+def test_calibrated_probabilities(n_outputs, kind, tmp_path):
+    model = toy_model(n_outputs=n_outputs)
+    rows = edge_rows(model.encoder)
+    arrays, expected = calibrated(kind, model.decision_function(rows))
+    export_onnx.write(model_arrays(model) | arrays, tmp_path / "m.onnx")
+    session = onnxruntime.InferenceSession(str(tmp_path / "m.onnx"), providers=["CPUExecutionProvider"])
+    np.testing.assert_allclose(session.run(["probabilities"], {"X": rows})[0], expected, rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize(

@@ -64,3 +64,27 @@ def edge_rows(encoder):
     knots = np.where(np.isnan(edges), low[:, None], edges).T
     rows = np.concatenate([[low - 1, high + 1, low, high], low * (1 - share) + high * share, knots])
     return np.concatenate([rows, np.nextafter(rows, -np.inf), np.nextafter(rows, np.inf)])
+
+
+def calibrated(kind, scores):
+    """Arrays of a made-up calibration, and the probabilities that it gives scores (n_rows, n_outputs)."""
+    rng, n_outputs = np.random.default_rng(2), scores.shape[1]
+    if kind == "sigmoid":
+        slope, offset = -rng.uniform(0.5, 1.5, n_outputs), rng.standard_normal(n_outputs)
+        arrays = {"calibration_slope": slope, "calibration_offset": offset}
+        share = 1 / (1 + np.exp(slope * scores + offset))
+    else:
+        x, p = np.sort(rng.standard_normal((n_outputs, 5)), axis=1), np.sort(rng.random((n_outputs, 5)), axis=1)
+        p[:, 0] = 0
+        arrays = {
+            "calibration_starts": 5 * np.arange(n_outputs + 1),
+            "calibration_scores": x.ravel(),
+            "calibration_probabilities": p.ravel(),
+        }
+        share = np.column_stack([np.interp(scores[:, o], x[o], p[o]) for o in range(n_outputs)])
+    if n_outputs == 1:
+        expected = np.hstack([1 - share, share])
+    else:
+        total = share.sum(axis=1, keepdims=True)
+        expected = np.divide(share, total, out=np.full_like(share, 1 / n_outputs), where=total > 0)
+    return {"calibration": np.array(kind), **arrays}, expected
