@@ -32,6 +32,7 @@ The tree, in the order in which data flow; a module imports from those above it 
     estimator_input.py  rows as scikit-learn's users hand them over -> a source
     score.py            decisions from a model file with NumPy alone
     estimators.py       AdditiveClassifier, by the conventions of scikit-learn
+    transformers.py     BSplineEmbedding, FourierEmbedding, HermiteEmbedding: rows -> codes
     export/             one file a target
     plots.py            pictures; alone imports matplotlib
     cli/                the command line, a verb a file
@@ -70,11 +71,14 @@ from importlib import import_module
 PUBLIC = {
     "AdditiveClassifier": "linadd.estimators",
     "AdditiveModel": "linadd.model",
+    "BSplineEmbedding": "linadd.transformers",
     "ConfigError": "linadd.errors",
     "ConvergenceWarning": "linadd.errors",
     "DataError": "linadd.errors",
     "DataWarning": "linadd.errors",
     "FormatError": "linadd.errors",
+    "FourierEmbedding": "linadd.transformers",
+    "HermiteEmbedding": "linadd.transformers",
     "LinaddError": "linadd.errors",
     "Options": "linadd.options",
     "Progress": "linadd.train",
