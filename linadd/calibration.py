@@ -19,7 +19,7 @@ from linadd.errors import FormatError
 from linadd.metrics import log_probabilities
 from linadd.model_file import take_tensor
 
-__all__ = ["CALIBRATIONS", "Isotonic", "Sigmoid"]
+__all__ = ["CALIBRATIONS", "Isotonic", "Sigmoid", "restore_calibration"]
 
 
 @dataclass(frozen=True)
@@ -127,6 +127,35 @@ class Isotonic:
 
 
 CALIBRATIONS = {calibration.kind: calibration for calibration in (Sigmoid, Isotonic)}
+
+
+def restore_calibration(kind, tensors, n_outputs):
+    """The calibration of a model file, or of the arrays of an export.
+
+    Parameters
+    ----------
+    kind : str or None
+        Key of CALIBRATIONS; None for a model without one.
+    tensors : mapping of str to array
+        Holds its arrays.
+    n_outputs : int
+        Columns of the decision.
+
+    Returns
+    -------
+    Sigmoid, Isotonic or None
+
+    Raises
+    ------
+    FormatError
+        An unknown kind, or arrays that do not fit it.
+    """
+    if kind is None:
+        return None
+    if kind not in CALIBRATIONS:
+        known = ", ".join(CALIBRATIONS)
+        raise FormatError(f"it has the calibration {kind!r:.40}, this linadd knows {known}. Upgrade linadd.")
+    return CALIBRATIONS[kind].restore(tensors, n_outputs)
 
 
 def fit_sigmoid(scores, is_positive, weight):

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse
 
 from linadd._jit import cpu_features
-from linadd.calibration import CALIBRATIONS
+from linadd.calibration import restore_calibration
 from linadd.encoders import from_state, make_encoder
 from linadd.encoders.base import Encoder
 from linadd.encoders.curves import contributions, coordinates
@@ -239,14 +239,7 @@ class AdditiveModel:
         return (log_probabilities if self.calibration is None else self.calibration.log_probabilities)(decisions)
 
     def calibration_arrays(self):
-        """The calibration as plain arrays, by their names in the model file; empty without one.
-
-        Returns
-        -------
-        dict of str to array
-            sigmoid: `calibration_slope`, `calibration_offset`; isotonic: `calibration_starts`, `calibration_scores`,
-            `calibration_probabilities`. Their meaning and the normalisation stand in `calibration.py`.
-        """
+        """The calibration as plain arrays, a dict by their names in `calibration.py`; empty without one."""
         return {} if self.calibration is None else self.calibration.tensors()
 
     def explain(self, X, origin="array", row_number=lambda i: i + 1):
@@ -432,12 +425,7 @@ class AdditiveModel:
             header.get("range_policy", "clamp"),
         )
         verify_check_scores(tensors, model.decision_function)
-        kind = header.get("calibration")
-        if kind is not None:
-            if kind not in CALIBRATIONS:
-                known = ", ".join(CALIBRATIONS)
-                raise FormatError(f"it has the calibration {kind!r:.40}, this linadd knows {known}. Upgrade linadd.")
-            model.calibration = CALIBRATIONS[kind].restore(tensors, n_outputs)
+        model.calibration = restore_calibration(header.get("calibration"), tensors, n_outputs)
         return model
 
 

@@ -12,7 +12,7 @@ A value becomes a coordinate u (`coordinates`), the coordinate the n_basis value
 
 import numpy as np
 
-from linadd.calibration import CALIBRATIONS
+from linadd.calibration import restore_calibration
 from linadd.choices import PROBABILITY_LOSSES
 from linadd.errors import ConfigError, DataError, FormatError
 from linadd.metrics import log_probabilities, predicted_indices
@@ -107,7 +107,7 @@ class Scorer:
         """Probabilities of the classes, (n_rows, n_classes); ConfigError for a model without them."""
         if "calibration" in self.arrays:
             kind, n_outputs = str(self.arrays["calibration"]), len(self.arrays["intercept"])
-            calibration = CALIBRATIONS[kind].restore(self.arrays, n_outputs)
+            calibration = restore_calibration(kind, self.arrays, n_outputs)
             return np.exp(calibration.log_probabilities(self.decision_function(X)))
         if "link" not in self.arrays:
             raise ConfigError("a model of this loss has no probabilities. Train with the logistic loss.")

@@ -5,7 +5,7 @@ import pytest
 from sklearn.calibration import _SigmoidCalibration
 from sklearn.isotonic import IsotonicRegression
 
-from linadd.calibration import CALIBRATIONS, Isotonic, Sigmoid, fit_sigmoid
+from linadd.calibration import CALIBRATIONS, Isotonic, Sigmoid, fit_sigmoid, restore_calibration
 from linadd.errors import FormatError
 
 
@@ -114,3 +114,12 @@ def test_a_sigmoid_that_is_not_finite_is_refused():
     with pytest.raises(FormatError) as caught:
         Sigmoid.restore({"calibration_slope": np.array([np.inf]), "calibration_offset": np.zeros(1)}, 1)
     assert str(caught.value) == "its calibration has the slopes [inf] and offsets [0.]. Train the model anew."
+
+
+def test_a_kind_of_a_later_version_is_refused():
+    assert restore_calibration(None, {}, 1) is None
+    with pytest.raises(FormatError) as caught:
+        restore_calibration("beta", {}, 1)
+    assert str(caught.value) == (
+        "it has the calibration 'beta', this linadd knows sigmoid, isotonic. Upgrade linadd."
+    )
