@@ -1,7 +1,8 @@
 """What a trained model has learned of each feature: its centred curve, the data along it, and how much it counts.
 
 A curve f_j is centred by its mean over the training rows, coef_j . mean_code_j. Models of versions that did not count
-the rows have no density: their curves are centred by the mean over the points drawn, and no importance is known.
+the rows have no density: their curves are centred by the mean over points spread over the range (without a range, over
+the grid that is given), and no importance is known.
 """
 
 from dataclasses import dataclass
@@ -12,20 +13,30 @@ from linadd.encoders import from_state
 from linadd.encoders.curves import contributions, coordinates, curve_coordinates, error_bounds, values_of
 from linadd.encoders.density import Density, cell_coordinates, n_cells
 from linadd.encoders.exact import check_finite
+from linadd.encoders.extrapolation import add_extrapolation, curve_slopes
 from linadd.errors import ConfigError, FormatError
 from linadd.model_file import take_tensor
 
 __all__ = [
     "Shape",
+    "cell_curves",
     "curve_points",
+    "curve_spans",
+    "density_bars",
     "density_tensors",
+    "directions",
     "feature_index",
     "feature_name",
+    "image_maps",
     "importances",
+    "ranking",
     "restore_density",
     "shape_function",
+    "value_limits",
 ]
 
+RARE = 0.005  # share of the rows in a cell that does not count for a common scale
+BATCH = 500  # features that are drawn together
 RESOLUTION = 100  # steps of a curve: ten a bin at the default of ten bins
 TENSORS = {"mean_code": "mean_code", "cell_weight": "weight", "cell_place": "place"}  # in a file, in a Density
 
@@ -183,7 +194,9 @@ def centred(encoder, u, coef, density, deviation):
     """Centred curves at coordinates (n, n_features), and their standard errors or None."""
     values = contributions(encoder, u, coef)
     if density is None:
-        return values - values.mean(axis=0), None
+        is_ranged = np.isfinite(encoder.ranges).all()
+        spread = contributions(encoder, curve_coordinates(encoder, RESOLUTION), coef) if is_ranged else values
+        return values - spread.mean(axis=0), None
     error = None if deviation is None else error_bounds(encoder, u, density.mean_code, deviation)
     return values - mean_curves(coef, density), error
 
@@ -198,7 +211,8 @@ def shape_function(model, feature, grid=None):
     feature : int or str
         Index or name of the feature.
     grid : array, shape (n,), optional
-        Values of it, clamped to the training range; by default RESOLUTION steps or more, knots among them.
+        Values of it; beyond the training range the policy `linear` continues the curve, the others clamp. By default
+        RESOLUTION steps or more over the range, knots among them.
 
     Returns
     -------
@@ -220,6 +234,8 @@ def shape_function(model, feature, grid=None):
         grid = np.asarray(grid, np.float64).ravel()
         check_finite(grid[:, None], "grid")
         values, error = centred(encoder, coordinates(encoder, grid[:, None]), coef, density, deviation)
+        if model.range_policies[j] == "linear":
+            add_extrapolation(values, grid[:, None], encoder.ranges, curve_slopes(encoder, coef, np.array([True])))
     knots, cells = None, cell_coordinates(encoder, 0)
     if encoder.is_local:
         knots = values_of(encoder, 0, np.arange(encoder.axes.n_bins[0] + 1))
@@ -229,6 +245,69 @@ def shape_function(model, feature, grid=None):
         j, feature_name(model, j), grid, values[:, 0], None if error is None else error[:, 0], knots,
         encoder.ranges[0], cells, share,
     )  # fmt: skip
+
+
+def cell_curves(model, features=None):
+    """Yield of every cell its share of the rows, mean coordinate and centred curves there.
+
+    Parameters
+    ----------
+    model : AdditiveModel
+        The model.
+    features : int array, optional
+        Some of its features; by default all.
+
+    Yields
+    ------
+    share, place : float64 arrays, shape (n_features, 1)
+        Of the rows, and their mean coordinate.
+    values : float64 array, shape (n_features, n_outputs)
+        Of the centred curves at that coordinate.
+
+    Raises
+    ------
+    ConfigError
+        The model is of a version that did not count the rows.
+    """
+    if model.density is None:
+        raise ConfigError("importance: the model is of a version that kept no density of its data. Train it anew.")
+    encoder, coef, density, _ = part_of(model, slice(None) if features is None else features)
+    means = mean_curves(coef, density)
+    for c in range(density.weight.shape[1]):
+        place = density.place[:, c].astype(np.float64)
+        values = contributions(encoder, place[None], coef)[0] - means
+        yield density.weight[:, c, None].astype(np.float64), place[:, None], values
+
+
+def value_limits(model, features):
+    """Least and greatest value of each curve where the training rows lie, 0 among them, all but RARE of them a cell.
+
+    For a scale that several curves share: one that runs far away where there are next to no rows must not flatten the
+    others.
+
+    Parameters
+    ----------
+    model : AdditiveModel
+        The model.
+    features : int array, shape (n,)
+        Features to look at.
+
+    Returns
+    -------
+    float64 array, shape (n, 2)
+        Over all outputs.
+
+    Raises
+    ------
+    ConfigError
+        The model is of a version that did not count the rows.
+    """
+    limits = np.zeros((len(features), 2))
+    for share, _, values in cell_curves(model, features):
+        values = np.where(share > RARE, values, 0.0)
+        limits[:, 0] = np.minimum(limits[:, 0], values.min(axis=1))
+        limits[:, 1] = np.maximum(limits[:, 1], values.max(axis=1))
+    return limits
 
 
 def importances(model):
@@ -251,11 +330,129 @@ def importances(model):
     ConfigError
         The model is of a version that did not count the rows.
     """
-    if model.density is None:
-        raise ConfigError("importance: the model is of a version that kept no density of its data. Train it anew.")
-    density, means = model.density, mean_curves(model.coef, model.density)
-    total = np.zeros(means.shape)
-    for c in range(density.weight.shape[1]):
-        values = contributions(model.encoder, density.place[None, :, c], model.coef)[0]
-        total += density.weight[:, c, None].astype(np.float64) * np.abs(values - means)
-    return total
+    return sum(weight * np.abs(values) for weight, _, values in cell_curves(model))
+
+
+def directions(model):
+    """Whether greater values of a feature raise each score, over the training rows: the sign of a covariance.
+
+    Parameters
+    ----------
+    model : AdditiveModel
+        The model.
+
+    Returns
+    -------
+    float64 array, shape (n_features, n_outputs)
+        1 where the curve and the feature's coordinate go together, -1 where they go against each other, 0 for neither.
+
+    Raises
+    ------
+    ConfigError
+        The model is of a version that did not count the rows.
+    """
+    return np.sign(sum(weight * place * values for weight, place, values in cell_curves(model)))
+
+
+def ranking(model):
+    """Features in the order in which to show them, and what it is by.
+
+    Parameters
+    ----------
+    model : AdditiveModel
+        The model.
+
+    Returns
+    -------
+    order : int64 array, shape (n_features,)
+        The most important first; equal ones as they stand.
+    size : float64 array, shape (n_features,)
+        Importance, of several outputs the mean; without a density the span of the curve, of the widest output.
+    kind : {"importance", "span"}
+
+    Raises
+    ------
+    ConfigError
+        As `curve_points`.
+    """
+    kind = "span" if model.density is None else "importance"
+    size = curve_spans(model) if model.density is None else importances(model).mean(axis=1)
+    return np.argsort(-size, kind="stable"), size, kind
+
+
+def curve_spans(model):
+    """How far each curve reaches from its lowest to its highest value over the training range.
+
+    Parameters
+    ----------
+    model : AdditiveModel
+        The model.
+
+    Returns
+    -------
+    float64 array, shape (n_features,)
+        Of the output where it is largest; NaN for a feature that is not clamped, whose curve has no end.
+    """
+    spans = np.full(model.n_features, np.nan)
+    has_end = np.flatnonzero(np.isfinite(model.encoder.ranges).all(axis=1))
+    for some in np.array_split(has_end, -(-len(has_end) // BATCH) or 1):
+        spans[some] = np.ptp(curve_points(model, some)[2], axis=0).max(axis=1)
+    return spans
+
+
+def density_bars(cells, share, n_bars):
+    """The density of a feature over equal parts of its range, and the values that many rows share.
+
+    Parameters
+    ----------
+    cells, share : arrays
+        As in Shape.
+    n_bars : int
+        Parts of the range.
+
+    Returns
+    -------
+    bars : float64 array, shape (n_bars,)
+        Share of the rows in each part, those of spikes excepted.
+    spikes : list of (float, float)
+        Value and share of every cell of width 0 that has rows.
+    """
+    is_spike = np.diff(cells) == 0
+    spikes = [(float(x), float(part)) for x, part in zip(cells[:-1][is_spike], share[is_spike], strict=True) if part]
+    below = np.concatenate([[0.0], np.cumsum(np.where(is_spike, 0.0, share))])
+    return np.diff(np.interp(np.linspace(cells[0], cells[-1], n_bars + 1), cells, below)), spikes
+
+
+def image_maps(model, features, grid):
+    """Importances and directions folded back over the cells of an image.
+
+    Parameters
+    ----------
+    model : AdditiveModel
+        The model.
+    features : int array
+        Features that stand for the image: row after row, in each from left to right, the channels of a cell together.
+    grid : (int, int, int)
+        Height, width and channels.
+
+    Returns
+    -------
+    size : float64 array, shape (height, width, channels, n_outputs)
+        Importance.
+    signed : float64 array of that shape
+        Importance, negative where greater values lower the score.
+
+    Raises
+    ------
+    ConfigError
+        The grid has not as many cells as there are features; or as `importances`.
+    """
+    if np.prod(grid) != len(features):
+        text = "x".join(map(str, grid))
+        raise ConfigError(
+            f"--grid {text}: has {np.prod(grid)} cells, and there are {len(features)} features. Choose those of the "
+            "image by --features, in their order, or give its height, width and channels."
+        )
+    size = importances(model)
+    signed = size * directions(model)
+    return tuple(each[features].reshape(*grid, model.n_outputs) for each in (size, signed))

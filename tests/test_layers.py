@@ -29,7 +29,6 @@ LAYERS = {
     "solvers": 3,
     "model_file": 3,
     "shapes": 3.5,
-    "calibration": 3.5,
     "model": 4,
     "options": 4,
     "checkpoint": 4,
@@ -46,7 +45,7 @@ LAYERS = {
     "transformers": 6,
     "export": 6,
     "plots": 6,
-    "report": 6,
+    "report": 6.5,
     "cli": 7,
 }
 MAY_IMPORT_NUMBA = {"_jit", "_simd"}

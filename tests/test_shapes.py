@@ -10,7 +10,16 @@ from linadd.encoders import ENCODERS
 from linadd.errors import ConfigError, DataError, FormatError
 from linadd.model_file import load_model_file, save_model
 from linadd.models import load_model
-from linadd.shapes import curve_points, feature_name
+from linadd.shapes import (
+    curve_points,
+    curve_spans,
+    density_bars,
+    directions,
+    feature_name,
+    image_maps,
+    ranking,
+    value_limits,
+)
 from tests.encoders import explicit
 from tests.export.toy import toy_model
 from tests.solvers.problems import fit, toy
@@ -121,6 +130,7 @@ def test_models_of_the_first_version_load_and_have_no_density(path):
     if np.isfinite(model.ranges).all():
         shape = model.shape_function(0)
         assert shape.share is None and shape.values.mean(axis=0) == pytest.approx(0, abs=1e-9)
+        np.testing.assert_allclose(model.shape_function(0, shape.range).values, shape.values[[0, -1]], atol=1e-9)
         return
     with pytest.raises(ConfigError) as caught:
         model.shape_function(0)
@@ -182,3 +192,58 @@ def test_the_estimator_has_them_too():
     assert clf.shape_function(1, [0.0]).values.shape == (1, 3)
     parts = clf.explain(X)
     np.testing.assert_allclose(parts.sum(axis=1) + clf.intercept_, clf.decision_function(X), rtol=1e-12)
+
+
+def test_the_span_is_that_of_the_largest_output():
+    model = toy_model("bspline", {"degree": 1, "n_bins": 4, "knots": "uniform"}, n_outputs=3)
+    spans = curve_spans(model)
+    # A linear spline has its extremes at the knots, where it is its coefficient; feature 2 is constant.
+    expected = np.ptp(model.coef.astype(np.float64), axis=1).max(axis=1)
+    assert spans[[0, 1, 3]] == pytest.approx(expected[[0, 1, 3]], rel=1e-9)
+    assert np.isnan(curve_spans(toy_model("identity", {"clamp": False}))).all()
+
+
+def test_the_ranking_is_by_importance_or_else_by_span():
+    model, _ = trained(n_classes=3)
+    order, size, kind = ranking(model)
+    assert kind == "importance" and (np.diff(size[order]) <= 0).all()
+    np.testing.assert_array_equal(size, model.importances().mean(axis=1))
+    model.density = None
+    order, size, kind = ranking(model)
+    assert kind == "span" and order.tolist() == np.argsort(-curve_spans(model), kind="stable").tolist()
+
+
+def test_directions_are_the_signs_of_covariances():
+    X, y = toy(300)
+    model = fit(X, y, knots="uniform")
+    means = [np.mean(model.shape_function(j, X[:, j]).values[:, 0] * X[:, j]) for j in range(4)]
+    assert directions(model)[1, 0] == 1 and directions(model)[:, 0].tolist() == np.sign(means).tolist()
+    size, signed = image_maps(model, np.array([3, 2, 1, 0]), (2, 1, 2))
+    np.testing.assert_array_equal(size[:, 0, :, 0], model.importances()[[3, 2, 1, 0], 0].reshape(2, 2))
+    np.testing.assert_array_equal(signed, size * directions(model)[[3, 2, 1, 0], 0].reshape(2, 1, 2, 1))
+
+
+def test_bars_keep_the_mass_and_set_spikes_apart():
+    cells, share = np.array([0.0, 0.0, 0.0, 1.0, 4.0]), np.array([0.3, 0.0, 0.4, 0.3])
+    bars, spikes = density_bars(cells, share, 8)
+    np.testing.assert_allclose(bars, [0.2, 0.2, *[0.05] * 6])
+    assert spikes == [(0.0, 0.3)]
+
+
+def test_a_common_scale_ends_where_the_rows_do():
+    X, y = toy(4000)
+    X[0, 0] = 60  # one row far out
+    model = fit(X, y, knots="uniform", n_bins=40, max_epochs=3, tol=10)
+    model.coef[0, 20:] = 100
+    low, high = value_limits(model, np.array([0]))[0]
+    assert low <= 0 <= high < 10 < model.shape_function(0).values.max()
+
+
+def test_a_curve_is_continued_by_its_policy():
+    model, X = trained("bspline", {"knots": "uniform"})
+    high = X[:, 0].max()
+    flat = model.shape_function(0, [high, high + 2]).values[:, 0]
+    model.range_policy = "linear"
+    slope = np.diff(model.shape_function(0, [high - 1e-4, high]).values[:, 0]) / 1e-4
+    risen = model.shape_function(0, [high, high + 2]).values[:, 0]
+    assert flat[0] == flat[1] == risen[0] and risen[1] - risen[0] == pytest.approx(2 * slope[0], rel=1e-6)

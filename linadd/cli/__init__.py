@@ -10,6 +10,7 @@ from linadd.cli.demo import demo
 from linadd.cli.evaluate import evaluate
 from linadd.cli.export import export
 from linadd.cli.inspect import inspect
+from linadd.cli.plot import plot
 from linadd.cli.predict import predict
 from linadd.cli.search import search
 from linadd.cli.terminal import DONE, FAILED, INTERRUPTED, USAGE, Terminal
@@ -26,6 +27,7 @@ VERBS = {
     "evaluate": evaluate,
     "predict": predict,
     "inspect": inspect,
+    "plot": plot,
     "export": export,
 }
 USAGE_ERROR = typer.BadParameter.__base__  # of the click that typer brings with it, or needs

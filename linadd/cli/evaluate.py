@@ -16,7 +16,7 @@ from linadd.cli.arguments import (
 from linadd.cli.terminal import Result, format_bytes, peak_memory_bytes
 from linadd.errors import DataError
 
-__all__ = ["evaluate"]
+__all__ = ["evaluate", "measure"]
 
 SHOWN_CLASSES = 30  # rows of the table for people; the object of --json holds all
 
@@ -35,14 +35,10 @@ def evaluate(
 ):
     """Measure a model on labelled rows.
 
-    Accuracy, error, a line for each class, AUC, and where the model has probabilities log loss and reliability: for
-    each tenth of the predicted probability (of the second class; of several, of the most likely one) its mean and the
-    rate at which it came true. Then the values outside the training range. The AUC needs every score: it is left out
-    where the scores do not fit --memory-limit.
+    Accuracy, error, a line for each class, AUC and log loss, and the values outside the training range. The AUC needs
+    every score: it is left out where the scores do not fit --memory-limit.
     """
-    from linadd.cli.progress import row_bar  # these load numba
-    from linadd.cli.scoring import RangeGuard, open_for_model, scored_pieces
-    from linadd.metrics import Metrics
+    from linadd.cli.scoring import open_for_model  # these load numba
     from linadd.models import load_model
 
     started = time.monotonic()
@@ -50,26 +46,54 @@ def evaluate(
     source = open_for_model(
         file, trained, model, where=where, x=x, y_name=y, weights=weights, index_base=index_base
     )  # fmt: skip
-    source.require_labels()
-    has_auc = auc_bytes(source, trained) <= memory_limit
-    if not has_auc:
-        needed = format_bytes(auc_bytes(source, trained))
-        terminal.say(f"no AUC: the scores of all rows take {needed}. Raise --memory-limit to have it.")
-    metrics, guard = Metrics(len(trained.classes), has_auc), RangeGuard(trained)
-    trained = guard.model
-    with row_bar(terminal, "rows") as progress:
-        for chunk, rows, (scores, log_proba) in scored_pieces(source, trained, guard, trained.ranking):
-            index = indices_of(chunk, rows, trained.classes)
-            weight = None if chunk.weight is None else chunk.weight[rows]
-            metrics.update(index, scores, log_proba, weight)
-            progress(chunk.first_row + rows.stop, source.n_rows)
-    record = describe(metrics, trained, guard) | {
+    record, guard = measure(terminal, trained, source, memory_limit)
+    record |= {
         "model": model,
-        "file": source.origin,
         "seconds": time.monotonic() - started,
         "peak_memory_bytes": peak_memory_bytes(),
     }
     return Result(record, as_text(record, guard))
+
+
+def measure(terminal, model, source, memory_limit):
+    """Score every row of a source; what was found.
+
+    Parameters
+    ----------
+    terminal : Terminal
+        Shows the progress.
+    model : model of any class
+        As `load_model` returns it.
+    source : Source
+        Rows of the model's features; DataError if they have no labels.
+    memory_limit : int
+        Bytes that the scores of an AUC may take.
+
+    Returns
+    -------
+    record : dict
+        The figures as JSON values, and `file`.
+    guard : RangeGuard
+        Counts of values outside the training range.
+    """
+    from linadd.cli.progress import row_bar  # these load numba
+    from linadd.cli.scoring import RangeGuard, scored_pieces
+    from linadd.metrics import Metrics
+
+    source.require_labels()
+    has_auc = auc_bytes(source, model) <= memory_limit
+    if not has_auc:
+        needed = format_bytes(auc_bytes(source, model))
+        terminal.say(f"no AUC: the scores of all rows take {needed}. Raise --memory-limit to have it.")
+    metrics, guard = Metrics(len(model.classes), has_auc), RangeGuard(model)
+    model = guard.model
+    with row_bar(terminal, "rows") as progress:
+        for chunk, rows, (scores, log_proba) in scored_pieces(source, model, guard, model.ranking):
+            index = indices_of(chunk, rows, model.classes)
+            weight = None if chunk.weight is None else chunk.weight[rows]
+            metrics.update(index, scores, log_proba, weight)
+            progress(chunk.first_row + rows.stop, source.n_rows)
+    return describe(metrics, model, guard) | {"file": source.origin}, guard
 
 
 def indices_of(chunk, rows, classes):
@@ -103,8 +127,7 @@ def describe(metrics, model, guard):
 def as_text(record, guard):
     """The figures for people."""
     lines = [f"{record['file']}: {record['n_rows']:,} rows, model {record['model']}"]
-    figures = dict.fromkeys(("accuracy", "error"), "{:.4%}")
-    figures |= dict.fromkeys(("auc", "log_loss", "calibration_error"), "{:.6f}")
+    figures = {"accuracy": "{:.4%}", "error": "{:.4%}", "auc": "{:.6f}", "log_loss": "{:.6f}"}
     lines += [f"{name} {form.format(record[name])}" for name, form in figures.items() if record[name] is not None]
     if record["unseen"]:
         lines.append(f"labels that the model does not know: {record['unseen']:g} rows, counted as errors")
@@ -115,9 +138,4 @@ def as_text(record, guard):
         lines.append(f"{label!s:<12} {rows:>10,g} {shares}")
     if len(record["classes"]) > SHOWN_CLASSES:
         lines.append(f"and {len(record['classes']) - SHOWN_CLASSES} more classes (--json has all)")
-    if record["reliability"]:
-        lines += ["", f"{'probability':<12} {'rows':>10} {'predicted':>9} {'observed':>9}"]
-    for part in record["reliability"]:
-        shares = f"{part['predicted']:>9.2%} {part['observed']:>9.2%}"
-        lines.append(f"{part['low']:.1f} to {part['high']:.1f}   {part['count']:>10,g} {shares}")
     return "\n".join([*lines, "", guard.text()])

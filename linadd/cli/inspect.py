@@ -82,7 +82,7 @@ def head_lines(record):
 
 def features_of(model):
     """Name, range and span of each feature's curve, null where it is not clamped; in the order of the columns."""
-    from linadd.plots import curve_spans
+    from linadd.shapes import curve_spans
 
     names = model.feature_names or range(1, model.n_features + 1)
     columns = zip(names, model.encoder.ranges.tolist(), curve_spans(model).tolist(), strict=True)

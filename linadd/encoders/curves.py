@@ -166,7 +166,8 @@ def curve_coordinates(encoder, resolution, ends=None):
     Returns
     -------
     float64 array, shape (n_points, n_features), increasing along the first axis
-        A feature of fewer bins than others repeats its last point.
+        A feature of fewer bins than others repeats its last point. Those of a spike at an end of the range begin or end
+        in the middle of its bin, where all its rows are.
     """
     if not encoder.is_local:
         if ends is None:
@@ -178,4 +179,4 @@ def curve_coordinates(encoder, resolution, ends=None):
     if encoder.n_local == 1:
         left, right = steps[:-1], steps[1:] - STEP
         steps = np.append(np.stack([left, right], axis=1).ravel()[:-1], encoder.n_bins)
-    return np.minimum(steps[:, None], encoder.axes.n_bins)
+    return np.clip(steps[:, None], *coordinates(encoder, encoder.ranges.T))

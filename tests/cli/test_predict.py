@@ -240,8 +240,7 @@ def test_no_rows_are_refused(linadd, model, tmp_path):
 
 def test_probabilities_of_hinge_loss_are_refused_before_the_file_is_opened(linadd, three_classes, tmp_path):
     run = linadd("predict", three_classes, "absent.h5", "-o", tmp_path / "out.csv", "--output", "proba")
-    remedy = "Train with the logistic loss, or with calibrate (--calibrate sigmoid)."
-    message = f"a model of hinge loss has no probabilities. {remedy}"
+    message = "a model of hinge loss has no probabilities. Train with the logistic loss."
     assert (run.status, run.err) == (2, f"error: {message}\n")
 
 
