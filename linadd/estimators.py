@@ -1,5 +1,6 @@
 """`AdditiveClassifier`: training and prediction by the conventions of scikit-learn, on arrays, files and streams."""
 
+import os
 import warnings
 
 import numpy as np
@@ -412,9 +413,17 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         path : path-like
-            Ends in .safetensors.
+            Ends in .safetensors, so that no file of data is overwritten; an earlier model is replaced in one step.
+
+        Raises
+        ------
+        ConfigError
+            On another suffix.
         """
-        self.fitted().save(path)
+        model = self.fitted()
+        if os.path.splitext(path)[1].lower() != ".safetensors":
+            raise ConfigError(f"{path}: a model is a *.safetensors file. Give the name that suffix.")
+        model.save(path)
 
 
 def check_classes(given, classes):

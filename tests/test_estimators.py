@@ -289,6 +289,15 @@ def test_a_saved_classifier_scores_alike(tmp_path):
     assert loaded.options == clf.options().record()
 
 
+def test_no_file_of_data_is_overwritten_by_a_model(tmp_path):
+    path = tmp_path / "rows.h5"
+    path.write_bytes(b"rows")
+    with pytest.raises(ConfigError) as caught:
+        AdditiveClassifier().fit(*toy()).save(path)
+    assert str(caught.value) == f"{path}: a model is a *.safetensors file. Give the name that suffix."
+    assert path.read_bytes() == b"rows"
+
+
 class TestPartialFit:
     @pytest.mark.parametrize("n_classes", [2, 3])
     def test_with_a_census_it_is_sgd_in_file_order_in_any_batches(self, n_classes):
