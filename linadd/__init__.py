@@ -11,7 +11,7 @@ The tree, in the order in which data flow; a module imports from those above it 
     census.py           one pass over the data: ranges, moments, sample (row_sample.py), labels, faults
     losses.py           hinge, squared hinge, logistic: value, derivative, dual step
     labels.py           counts of the labels, and those that nothing can be trained on
-    metrics.py          accuracy, recall, AUC, log loss of a stream
+    metrics.py          accuracy, recall, AUC, log loss, reliability of a stream
     penalty.py          the difference penalty as running sums
     onnx_graph.py       nodes and constants of an ONNX file
     ranges.py           values outside the training range: policies, counts
@@ -20,6 +20,7 @@ The tree, in the order in which data flow; a module imports from those above it 
     solvers/            one file an algorithm; blocks out of core; the certificate (stopping.py)
     model_file.py       named arrays and a JSON header in one file
     shapes.py           a feature's curve, density and importance
+    calibration.py      probabilities from decisions: sigmoid, isotonic
     options.py          every training option, declared once
     model.py            the trained classifier: scores, labels, curves, its file
     sparse_kernel/      five kernel classifiers for small data
@@ -31,6 +32,7 @@ The tree, in the order in which data flow; a module imports from those above it 
     estimator_input.py  rows as scikit-learn's users hand them over -> a source
     score.py            decisions from a model file with NumPy alone
     estimators.py       AdditiveClassifier, by the conventions of scikit-learn
+    transformers.py     BSplineEmbedding, FourierEmbedding, HermiteEmbedding: rows -> codes
     export/             one file a target
     plots.py            pictures; alone imports matplotlib
     report/             one HTML page of a model, with its script
@@ -43,18 +45,25 @@ Docstrings cite by these keys:
     Chan1983            Chan, Golub and LeVeque, "Algorithms for computing the sample variance", Am. Statistician 37
     deBoor1978          de Boor, "A Practical Guide to Splines", Springer
     Eilers1996          Eilers and Marx, "Flexible smoothing with B-splines and penalties", Statistical Science 11
+    Guo2017             Guo, Pleiss, Sun and Weinberger, "On calibration of modern neural networks", ICML
     Hsieh2008           Hsieh, Chang, Lin, Keerthi and Sundararajan, "A dual coordinate descent method for large-scale
                         linear SVM", ICML
     Jaggi2014           Jaggi et al., "Communication-efficient distributed dual coordinate ascent", NIPS
     Kott2001            Kott, "The delete-a-group jackknife", Journal of Official Statistics 17
+    Lin2007             Lin, Lin and Weng, "A note on Platt's probabilistic outputs for support vector machines",
+                        Machine Learning 68
     Ma2015              Ma et al., "Adding vs. averaging in distributed primal-dual optimization", ICML
     Maji2011            Maji, "Linearized additive classifiers", arXiv 1110.0879
     Maji2012            Maji, "Linearized smooth additive classifiers", ECCV workshops
+    Platt1999           Platt, "Probabilistic outputs for support vector machines and comparisons to regularized
+                        likelihood methods", Advances in Large Margin Classifiers
     ShalevShwartz2007   Shalev-Shwartz, Singer and Srebro, "Pegasos: primal estimated sub-gradient solver for SVM", ICML
     Shamir2013          Shamir and Zhang, "Stochastic gradient descent for non-smooth optimization: convergence results
                         and optimal averaging schemes", ICML
     Yu2011              Yu, Huang and Lin, "Dual coordinate descent methods for logistic regression and maximum entropy
                         models", Machine Learning 85
+    Zadrozny2002        Zadrozny and Elkan, "Transforming classifier scores into accurate multiclass probability
+                        estimates", KDD
 """
 
 from importlib import import_module
@@ -63,11 +72,14 @@ from importlib import import_module
 PUBLIC = {
     "AdditiveClassifier": "linadd.estimators",
     "AdditiveModel": "linadd.model",
+    "BSplineEmbedding": "linadd.transformers",
     "ConfigError": "linadd.errors",
     "ConvergenceWarning": "linadd.errors",
     "DataError": "linadd.errors",
     "DataWarning": "linadd.errors",
     "FormatError": "linadd.errors",
+    "FourierEmbedding": "linadd.transformers",
+    "HermiteEmbedding": "linadd.transformers",
     "LinaddError": "linadd.errors",
     "Options": "linadd.options",
     "Progress": "linadd.train",

@@ -6,6 +6,7 @@ names equal.
 
 __all__ = [
     "AUTO_SOLVERS",
+    "CALIBRATIONS",
     "COSTS",
     "ENCODERS",
     "EXPORTS",
@@ -42,6 +43,7 @@ EXPORTS = ("npz", "json", "onnx", "c", "liblinear")
 LOSSES = ("hinge", "squared_hinge", "logistic")
 PROBABILITY_LOSSES = ("logistic",)  # 1 / (1 + exp(-f)) estimates P(y = +1)
 RANGE_POLICIES = ("clamp", "error", "report", "linear")  # of values outside the training range
+CALIBRATIONS = ("sigmoid", "isotonic")
 SCALES = ("unit", "libspline", "none")
 KNOTS = ("auto", "uniform", "quantile")
 INTERCEPTS = ("free", "penalised", "none")

@@ -21,8 +21,10 @@ NOT_OPTIONS = {"warm_start"}  # parameters that are no option of training
 
 
 def has_probabilities(classifier):
-    """Whether the loss of the model, or before `fit` the one that was asked for, estimates probabilities."""
-    return LOSSES[getattr(classifier, "model_", classifier).loss].has_probabilities
+    """Whether the model has probabilities, or before `fit` the one that was asked for will have them."""
+    if hasattr(classifier, "model_"):
+        return classifier.model_.has_probabilities
+    return classifier.calibrate is not None or LOSSES[classifier.loss].has_probabilities
 
 
 class AdditiveClassifier(ClassifierMixin, BaseEstimator):
@@ -55,6 +57,9 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         Cost of a row's loss against the penalty.
     class_weight : None, "balanced" or dict of label to float
         Factor of C for the rows of a class.
+    calibrate : {None, "sigmoid", "isotonic"}
+        Fit probabilities to the decisions of a held-out fifth of the rows, by a second training without them; the
+        coefficients stay those of all rows. Not in `partial_fit`.
     solver : {"auto", "dual-cd", "newton", "sgd", "liblinear"}
         How to minimise; "auto" is newton for a smooth loss and up to 2,000 coefficients an output, else dual-cd.
     tol : float
@@ -132,6 +137,7 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         loss="logistic",
         C=1.0,
         class_weight=None,
+        calibrate=None,
         solver="auto",
         tol=1e-3,
         max_epochs=50,
@@ -164,6 +170,7 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         self.loss = loss
         self.C = C
         self.class_weight = class_weight
+        self.calibrate = calibrate
         self.solver = solver
         self.tol = tol
         self.max_epochs = max_epochs
@@ -376,7 +383,9 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X):
         """Probabilities of the classes, (n_samples, n_classes); X as in decision_function.
 
-        Only the logistic loss has them: with another one there is no such method, as scikit-learn's tools expect.
+        The logistic loss has them, and any loss with `calibrate`: with another one there is no such method, as
+        scikit-learn's tools expect. After `calibrate` the most likely class may differ from `predict`, which goes by
+        the decisions.
         """
         return self.fitted().probabilities_of(self.decisions(X))
 

@@ -1,4 +1,4 @@
-"""Accuracy, recall, AUC and log loss of scored rows that arrive chunk by chunk.
+"""Accuracy, recall, AUC, log loss and reliability of scored rows that arrive chunk by chunk.
 
 Each metric is a small accumulator with `update` (one chunk), `merge` (another accumulator of the same kind, from other
 rows) and figures that do not depend on how the rows were cut, up to the rounding of sums of weights. Rows are given as
@@ -15,10 +15,13 @@ __all__ = [
     "Confusion",
     "LogLoss",
     "Metrics",
+    "Reliability",
     "class_indices",
     "log_probabilities",
     "predicted_indices",
 ]
+
+N_BINS = 10  # of the reliability table
 
 
 def class_indices(labels, classes):
@@ -184,6 +187,46 @@ class LogLoss:
         return self.total / self.weight if self.weight > 0 and not self.n_unseen else None
 
 
+class Reliability:
+    """Predicted probabilities against observed rates, in ten bins of equal width.
+
+    Two classes: the probability of the second. More: that of the most likely class, against whether it is the row's. Of
+    a row whose label is no class nothing came true.
+    """
+
+    def __init__(self):
+        self.sums = np.zeros((3, N_BINS))  # weight, weight times probability, weight of the rows where it came true
+
+    def update(self, y_index, log_probability, weight=None):
+        """Add rows; parameters as for LogLoss."""
+        weight = np.ones(len(y_index)) if weight is None else weight
+        index = np.argmax(log_probability, axis=1) if log_probability.shape[1] > 2 else np.ones(len(y_index), np.int64)
+        probability = np.exp(log_probability[np.arange(len(y_index)), index])
+        place = np.minimum((probability * N_BINS).astype(np.int64), N_BINS - 1)
+        for total, part in zip(self.sums, (weight, weight * probability, weight * (y_index == index)), strict=True):
+            total += np.bincount(place, part, N_BINS)
+
+    def merge(self, other):
+        """Add the rows of another accumulator."""
+        self.sums += other.sums
+
+    @property
+    def table(self):
+        """A list of dicts, one a bin that has rows: `low`, `high`, `count` (weight), mean `predicted`, `observed`."""
+        rows = enumerate(self.sums.T.tolist())
+        return [
+            {"low": k / N_BINS, "high": (k + 1) / N_BINS, "count": w, "predicted": p / w, "observed": hits / w}
+            for k, (w, p, hits) in rows
+            if w > 0
+        ]
+
+    @property
+    def error(self):
+        """Expected calibration error [Guo2017]: the mean of |predicted - observed| over the rows; None without any."""
+        total = self.sums[0].sum()
+        return float(np.abs(self.sums[1] - self.sums[2]).sum() / total) if total > 0 else None
+
+
 class AreaUnderCurve:
     """Area under the ROC curve, exact: the share of (positive, negative) pairs in the right order, ties counted half.
 
@@ -292,7 +335,8 @@ class Metrics:
     def __init__(self, n_classes, with_auc=True):
         self.n_rows = 0
         self.with_auc = with_auc
-        self.confusion, self.area, self.log_loss = Confusion(n_classes), AreaUnderCurve(), LogLoss()
+        self.confusion, self.area = Confusion(n_classes), AreaUnderCurve()
+        self.log_loss, self.reliability = LogLoss(), Reliability()
 
     def update(self, y_index, decision, log_probability=None, weight=None):
         """Add rows.
@@ -304,7 +348,7 @@ class Metrics:
         decision : float64 array, shape (n_rows, n_outputs)
             Scores; the predicted class is that of `predicted_indices`.
         log_probability : float64 array, shape (n_rows, n_classes), optional
-            For the log loss of models that have probabilities.
+            For the log loss and the reliability of models that have probabilities.
         weight : float64 array, shape (n_rows,), optional
             1 each if not given.
         """
@@ -314,6 +358,7 @@ class Metrics:
             self.area.update(y_index, decision, weight)
         if log_probability is not None:
             self.log_loss.update(y_index, log_probability, weight)
+            self.reliability.update(y_index, log_probability, weight)
 
     def merge(self, other):
         """Add the rows of another stream."""
@@ -321,6 +366,7 @@ class Metrics:
         self.confusion.merge(other.confusion)
         self.area.merge(other.area)
         self.log_loss.merge(other.log_loss)
+        self.reliability.merge(other.reliability)
 
     def figures(self):
         """The figures as JSON values.
@@ -329,7 +375,8 @@ class Metrics:
         -------
         dict
             `n_rows`, `accuracy`, `error`, `recall` and `confusion` (lists in the order of the classes), `auc`,
-            `log_loss`, `unseen` (weight of the rows whose label is no class); None for what is not defined.
+            `log_loss`, `reliability` (a list, see there; empty without probabilities), `calibration_error`, `unseen`
+            (weight of the rows whose label is no class); None for what is not defined.
         """
         accuracy = self.confusion.accuracy
         return {
@@ -340,5 +387,7 @@ class Metrics:
             "confusion": self.confusion.counts.tolist(),
             "auc": self.area.value,
             "log_loss": self.log_loss.value,
+            "reliability": self.reliability.table,
+            "calibration_error": self.reliability.error,
             "unseen": self.confusion.unseen,
         }

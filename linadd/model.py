@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse
 
 from linadd._jit import cpu_features
+from linadd.calibration import restore_calibration
 from linadd.encoders import from_state, make_encoder
 from linadd.encoders.base import Encoder
 from linadd.encoders.curves import contributions, coordinates
@@ -59,6 +60,8 @@ class AdditiveModel:
     range_policy : str, or list of str
         What becomes of values outside the training range (`ranges.py`): "clamp", "report", "linear", "error", such as
         "linear,age=clamp,3=error", or a list of one a feature. Kept in the file, and by exports.
+    calibration : Sigmoid or Isotonic, optional
+        What makes probabilities of the decisions; without it only the logistic loss has any.
     """
 
     key: ClassVar[str] = "additive"
@@ -78,6 +81,7 @@ class AdditiveModel:
     density: Density | None = None
     deviation: np.ndarray | None = None
     range_policy: str = "clamp"
+    calibration: object = None
 
     @property
     def n_features(self):
@@ -126,10 +130,10 @@ class AdditiveModel:
         -------
         decisions : float64 array, shape (n_rows, n_outputs)
         log_proba : float64 array, shape (n_rows, n_classes), or None
-            None for a loss without probabilities.
+            None for a model without probabilities.
         """
         decisions = self.decision_function(X)
-        return decisions, log_probabilities(decisions) if LOSSES[self.loss].has_probabilities else None
+        return decisions, self.log_probabilities(decisions) if self.has_probabilities else None
 
     def decision_function(self, X, origin="array", row_number=lambda i: i + 1):
         """Scores of rows, in float64 whatever the dtype of X; `range_policy` rules values outside the training range.
@@ -207,15 +211,36 @@ class AdditiveModel:
         """Probabilities of the classes, shape (n_rows, n_classes); X as in decision_function."""
         return self.probabilities_of(self.decision_function(X))
 
-    def probabilities_of(self, decisions):
-        """Probabilities from decisions (n_rows, n_outputs) of a logistic model.
+    @property
+    def has_probabilities(self):
+        """Whether the loss gives probabilities, or the decisions are calibrated."""
+        return self.calibration is not None or LOSSES[self.loss].has_probabilities
 
-        One output: 1 / (1 + exp(-f)). Several: that of each class against the rest, divided by their sum, as
-        LIBLINEAR and scikit-learn do for one-versus-rest.
+    def probabilities_of(self, decisions):
+        """Probabilities from decisions (n_rows, n_outputs); see `log_probabilities`."""
+        return np.exp(self.log_probabilities(decisions))
+
+    def log_probabilities(self, decisions):
+        """Natural logarithms of the probabilities of the classes, float64 (n_rows, n_classes).
+
+        Calibrated: see `calibration.py`. Else, for the logistic loss: one output, 1 / (1 + exp(-f)); several, that of
+        each class against the rest, divided by their sum, as LIBLINEAR and scikit-learn do for one-versus-rest.
+
+        Raises
+        ------
+        ConfigError
+            For another loss without calibration.
         """
-        if not LOSSES[self.loss].has_probabilities:
-            raise ConfigError(f"a model of {self.loss} loss has no probabilities. Train with the logistic loss.")
-        return np.exp(log_probabilities(decisions))
+        if not self.has_probabilities:
+            raise ConfigError(
+                f"a model of {self.loss} loss has no probabilities. Train with the logistic loss, or with calibrate "
+                "(--calibrate sigmoid)."
+            )
+        return (log_probabilities if self.calibration is None else self.calibration.log_probabilities)(decisions)
+
+    def calibration_arrays(self):
+        """The calibration as plain arrays, a dict by their names in `calibration.py`; empty without one."""
+        return {} if self.calibration is None else self.calibration.tensors()
 
     def explain(self, X, origin="array", row_number=lambda i: i + 1):
         """What each feature adds to each score of each row.
@@ -335,6 +360,7 @@ class AdditiveModel:
             **self.encoder.tensors(),
             **({} if self.density is None else density_tensors(self.density)),
             **({} if self.deviation is None else {"deviation": self.deviation}),
+            **self.calibration_arrays(),
             **self.check_tensors(self.range_policies == "linear"),
         }
         header = {
@@ -354,6 +380,8 @@ class AdditiveModel:
             header["range_policy"] = self.range_policy
         if (self.range_policies == "linear").any():
             tensors["end_slopes"] = self.end_slopes()  # for score.py, which cannot take derivatives
+        if self.calibration is not None:
+            header["calibration"] = self.calibration.kind
         return tensors, header
 
     def check_tensors(self, is_beyond, dtype=np.float64):
@@ -397,6 +425,7 @@ class AdditiveModel:
             header.get("range_policy", "clamp"),
         )
         verify_check_scores(tensors, model.decision_function)
+        model.calibration = restore_calibration(header.get("calibration"), tensors, n_outputs)
         return model
 
 

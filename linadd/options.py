@@ -6,6 +6,7 @@ from numbers import Real
 from typing import Any
 
 from linadd.choices import (
+    CALIBRATIONS,
     ENCODERS,
     INTERCEPTS,
     KNOTS,
@@ -45,6 +46,9 @@ class Options:
     loss: str = option("logistic", "loss function", LOSSES)
     C: float = option(1.0, "cost of a row's loss against the penalty", above=0.0, most=1e15)
     class_weight: Any = option(None, "'balanced', or factors of C by class")
+    calibrate: str = option(
+        None, "probabilities from the decisions of held-out rows: Platt's sigmoid or isotonic", (None, *CALIBRATIONS)
+    )
     solver: str = option("auto", "how to minimise", ("auto", *SOLVERS))
     tol: float = option(1e-3, "relative duality gap to reach, of the worst output", above=0.0)
     max_epochs: int = option(50, "passes over the data at most", least=1)
@@ -71,6 +75,11 @@ class Options:
         make_encoder(self.encoder, **self.encoder_options())
         if self.schedule == "pegasos" and self.loss != "hinge":
             raise ConfigError(f"schedule: 'pegasos' is for hinge loss; with {self.loss} use 'shifted'.")
+        if self.calibrate is not None and self.solver == "liblinear":
+            raise ConfigError(
+                "calibrate: held-out rows are left out by a weight of 0, which the solver liblinear does not know. Use "
+                "dual-cd."
+            )
         if self.encoder == "identity" and self.scale == "libspline":
             raise ConfigError("scale: 'libspline' is a rule for bins; the identity encoder takes 'unit' or 'none'.")
 

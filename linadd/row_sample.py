@@ -6,6 +6,9 @@ import scipy.sparse
 SAMPLE_ROWS = 65_536
 
 
+PIECE_ROWS = 1 << 16
+
+
 def hash_rows(rows, seed):
     """64-bit hash of row indices (SplitMix64's finaliser): who is in the sample, whatever the chunking."""
     with np.errstate(over="ignore"):
@@ -18,6 +21,13 @@ def hash_rows(rows, seed):
 def joined(parts):
     """Arrays, or sparse arrays, below each other."""
     return scipy.sparse.vstack(parts, format="csr") if scipy.sparse.issparse(parts[0]) else np.concatenate(parts)
+
+
+def fill_folds(folds, n_parts, seed):
+    """Write the fold of each row, from a hash of its index: the same for any storage and chunking."""
+    for start in range(0, len(folds), PIECE_ROWS):
+        piece = folds[start : start + PIECE_ROWS]
+        piece[:] = hash_rows(np.arange(start, start + len(piece)), seed) % np.uint64(n_parts)
 
 
 class RowSample:

@@ -12,6 +12,7 @@ A value becomes a coordinate u (`coordinates`), the coordinate the n_basis value
 
 import numpy as np
 
+from linadd.calibration import restore_calibration
 from linadd.choices import PROBABILITY_LOSSES
 from linadd.errors import ConfigError, DataError, FormatError
 from linadd.metrics import log_probabilities, predicted_indices
@@ -103,7 +104,11 @@ class Scorer:
         return self.classes[predicted_indices(self.decision_function(X))]
 
     def predict_proba(self, X):
-        """Probabilities of the classes, (n_rows, n_classes); ConfigError for a loss without them."""
+        """Probabilities of the classes, (n_rows, n_classes); ConfigError for a model without them."""
+        if "calibration" in self.arrays:
+            kind, n_outputs = str(self.arrays["calibration"]), len(self.arrays["intercept"])
+            calibration = restore_calibration(kind, self.arrays, n_outputs)
+            return np.exp(calibration.log_probabilities(self.decision_function(X)))
         if "link" not in self.arrays:
             raise ConfigError("a model of this loss has no probabilities. Train with the logistic loss.")
         return np.exp(log_probabilities(self.decision_function(X)))
@@ -129,7 +134,10 @@ def arrays_of(tensors, header):
         "classes": np.asarray(header["classes"]),
         **{key: tensors[key] for key in ("coef", "intercept", "lower", "upper", "origin", "inverse")},
     }
-    if header["loss"] in PROBABILITY_LOSSES:
+    if header.get("calibration") is not None:  # then the link of the loss does not hold
+        arrays["calibration"] = np.array(header["calibration"])
+        arrays |= {key: values for key, values in tensors.items() if key.startswith("calibration_")}
+    elif header["loss"] in PROBABILITY_LOSSES:
         arrays["link"] = np.array("logistic")
     if header["feature_names"] is not None:
         arrays["feature_names"] = np.array(header["feature_names"])

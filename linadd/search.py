@@ -24,7 +24,7 @@ from linadd.errors import ConfigError
 from linadd.losses import LOSSES
 from linadd.metrics import AreaUnderCurve, Metrics, log_probabilities
 from linadd.options import Options
-from linadd.row_sample import hash_rows
+from linadd.row_sample import PIECE_ROWS, fill_folds
 from linadd.solvers import dual_cd
 from linadd.solvers.memory import Memory
 from linadd.train import Progress, embed, make_problem, make_run, plan_of, survey, train
@@ -35,7 +35,6 @@ log = logging.getLogger(__name__)
 
 MAX_FOLDS = 1000
 SINGLE_FOLD_PARTS = 5  # a single fold is the first of these
-PIECE_ROWS = 1 << 16
 
 
 class SearchProgress(Progress):
@@ -264,13 +263,6 @@ def expand(options, costs, grid):
 def grid_values(options):
     """The options of the grid that the encoder has."""
     return {name: getattr(options, name) for name in GRID if name in ENCODERS[options.encoder]}
-
-
-def fill_folds(folds, n_parts, seed):
-    """Write the fold of each row, from a hash of its index: the same for any storage and chunking."""
-    for start in range(0, len(folds), PIECE_ROWS):
-        piece = folds[start : start + PIECE_ROWS]
-        piece[:] = hash_rows(np.arange(start, start + len(piece)), seed) % np.uint64(n_parts)
 
 
 class Path:

@@ -4,7 +4,7 @@ import numpy as np
 
 from linadd.encoders.exact import check_finite
 from linadd.encoders.rows import locate, positions_dtype
-from linadd.errors import DataError
+from linadd.errors import ConfigError, DataError
 from linadd.model import AdditiveModel
 from linadd.solvers.base import Start
 from linadd.solvers.blocks import measured
@@ -30,9 +30,16 @@ class Stream:
         Names of the columns.
     fingerprint : dict
         Of the data that the embedding comes from.
+
+    Raises
+    ------
+    ConfigError
+        With `calibrate`.
     """
 
     def __init__(self, embedded, options, n_expected, feature_names=None, fingerprint=None):
+        if options.calibrate is not None:
+            raise ConfigError("calibrate: a stream holds no rows out. Use fit, or CalibratedClassifierCV.")
         self.embedded, self.options, self.feature_names = embedded, options, feature_names
         self.fingerprint, self.n_rows = fingerprint or {}, 0
         self.problem = make_problem(None, embedded, options)

@@ -1,5 +1,6 @@
 """`train`: the only place that wires source, census, encoder, loss and solver into a model."""
 
+import copy
 import logging
 import time
 import warnings
@@ -8,18 +9,20 @@ from typing import NamedTuple
 
 import numpy as np
 
+from linadd.calibration import CALIBRATIONS
 from linadd.census import Census, take_census
 from linadd.encoders import make_encoder
 from linadd.encoders.base import Encoder
 from linadd.encoders.centring import Centre, CodeMoments
 from linadd.encoders.density import Density, DensityCounter
+from linadd.encoders.exact import decide
 from linadd.encoders.identity import in_other_units
 from linadd.encoders.rows import locate, positions_dtype
 from linadd.errors import ConfigError, ConvergenceWarning, DataError, DataWarning
 from linadd.losses import LOSSES
 from linadd.model import AdditiveModel
 from linadd.options import Options
-from linadd.row_sample import SAMPLE_ROWS
+from linadd.row_sample import SAMPLE_ROWS, fill_folds
 from linadd.solvers import SOLVERS, choose_solver
 from linadd.solvers.base import Problem, Run, Start
 from linadd.solvers.memory import Memory
@@ -30,6 +33,7 @@ log = logging.getLogger(__name__)
 
 # C times weights, up to which all solvers were seen to end with finite coefficients and a true gap.
 LARGEST_COST = 1e15
+HELD_OUT = 5  # one row of as many is held out for the calibration
 
 
 class Progress:
@@ -226,6 +230,7 @@ def train_embedded(source, options, progress, start=None):
     name = choose_solver(problem, run) if options.solver == "auto" else options.solver
     if start is not None:
         run = replace(run, start=start_of(start, problem, name))
+    is_held = None if options.calibrate is None else held_out_rows(problem, options.seed)
     result = SOLVERS[name].solve(problem, run)
     model = AdditiveModel(
         embedded.encoder, result.coef, result.intercept, embedded.census.classes, options.loss, embedded.centre.scale,
@@ -235,6 +240,8 @@ def train_embedded(source, options, progress, start=None):
     )  # fmt: skip
     if run.start is not None:
         model.summary["start"] = start.digest
+    if options.calibrate is not None:
+        calibrate(model, problem, replace(run, memory=copy.copy(memory), start=None), name, is_held)
     warn_of_convergence(model, options, embedded.census)
     return model, lean(embedded)
 
@@ -243,6 +250,57 @@ def lean(embedded):
     """The embedding without the rows that it was made from."""
     census = replace(embedded.census, sample=np.zeros((0, 0)), sample_weight=np.zeros(0))
     return embedded._replace(census=census, targets=None, costs=None, folds=None, positions=None)
+
+
+def held_out_rows(problem, seed):
+    """Which rows are held out for the calibration, bool (n_rows,): a fifth of the hashes of their index.
+
+    Raises
+    ------
+    ConfigError
+        Where they, or those that are left, lack rows of a class.
+    """
+    folds = np.empty(len(problem.costs), np.int16)
+    fill_folds(folds, HELD_OUT, seed)
+    is_held, classes = folds == 0, problem.census.classes.tolist()
+    for side, rows in (("held-out", is_held), ("other", ~is_held)):
+        counts = np.bincount(problem.targets[rows & (problem.costs > 0)], minlength=len(classes))
+        if not counts.all():
+            raise ConfigError(
+                f"calibrate: the {np.count_nonzero(rows)} {side} rows hold none of the class "
+                f"{classes[int(np.argmin(counts))]!r}. Give more rows of it, another seed, or no calibration."
+            )
+    return is_held
+
+
+def calibrate(model, problem, run, solver, is_held):
+    """Give the model a calibration, from the decisions on held-out rows of a second model that is trained without them.
+
+    Labels have no part in ranges, scale and centre, which are those of all rows.
+    """
+    kind, summary = run.options["calibrate"], model.summary
+    costs = run.memory.zeros("costs", len(is_held), np.float32)
+    np.multiply(problem.costs, ~is_held, out=costs)
+    result = None
+    if not summary["interrupted"]:
+        result = SOLVERS[solver].solve(replace(problem, costs=costs), replace(run, on_epoch=lambda record: None))
+        summary["interrupted"] = result.interrupted
+    if summary["interrupted"]:
+        log.warning("interrupted before the calibration was fitted: the model has none.")
+        return
+    held = np.flatnonzero(is_held)
+    decisions = run.memory.zeros("held-out decisions", (len(held), problem.n_outputs), np.float64)
+    for chunk in problem.source.chunks():
+        first, last = np.searchsorted(held, (chunk.first_row, chunk.first_row + chunk.n_rows))
+        X = chunk.dense()[held[first:last] - chunk.first_row]
+        decisions[first:last] = decide(problem.encoder, X, result.coef, result.intercept)
+    targets = problem.targets[held]
+    # Class weights move the decisions, not the truth: only sample weights count here.
+    weight = problem.costs[held] / class_factors(problem.census, run.options["class_weight"])[targets]
+    model.calibration = CALIBRATIONS[kind].fit(decisions, targets[:, None] == problem.positive, weight)
+    gap = None if result.certificate is None else result.certificate.gap
+    summary["calibration"] = {"kind": kind, "n_rows": len(held), "gap": gap}
+    summary["reads"] += result.reads + 1
 
 
 def start_of(model, problem, solver):

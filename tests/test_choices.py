@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from linadd import choices
+from linadd.calibration import CALIBRATIONS
 from linadd.encoders import ENCODERS
 from linadd.export import EXPORTERS
 from linadd.losses import LOSSES
@@ -14,7 +15,9 @@ from linadd.solvers import SOLVERS
 
 
 def test_names_are_those_of_the_lists():
-    names = {"ENCODERS": ENCODERS, "EXPORTS": EXPORTERS, "LOSSES": LOSSES, "SOLVERS": SOLVERS}
+    names = {
+        "CALIBRATIONS": CALIBRATIONS, "ENCODERS": ENCODERS, "EXPORTS": EXPORTERS, "LOSSES": LOSSES, "SOLVERS": SOLVERS,
+    }  # fmt: skip
     for name, table in names.items():
         assert list(getattr(choices, name)) == list(table)
     assert [name for name, loss in LOSSES.items() if loss.has_probabilities] == list(choices.PROBABILITY_LOSSES)

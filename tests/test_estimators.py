@@ -13,6 +13,7 @@ import pytest
 import scipy.sparse
 import sklearn
 from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validate
 from sklearn.pipeline import make_pipeline
@@ -248,6 +249,19 @@ def test_a_margin_loss_has_no_probabilities(loss):
     # What counts is the loss of the model.
     assert not hasattr(clf.set_params(loss="logistic"), "predict_proba")
     assert hasattr(clf.fit(X, y), "predict_proba")
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_calibration_gives_any_loss_probabilities(n_classes):
+    X, y = toy(n_rows=600, n_classes=n_classes)
+    clf = AdditiveClassifier(loss="hinge", calibrate="isotonic")
+    assert hasattr(clf, "predict_proba")
+    proba = clf.fit(X, y).predict_proba(X)
+    np.testing.assert_allclose(proba.sum(axis=1), 1)
+    assert np.mean(np.argmax(proba, axis=1) == y) > 0.7
+    assert not hasattr(clf.set_params(calibrate=None).fit(X, y), "predict_proba")
+    outer = CalibratedClassifierCV(AdditiveClassifier(loss="hinge"), cv=3).fit(X, y)
+    assert np.mean(outer.predict(X) == y) > 0.7 and outer.predict_proba(X).shape == (600, n_classes)
 
 
 def test_rows_of_another_width_are_refused():

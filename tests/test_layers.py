@@ -29,6 +29,7 @@ LAYERS = {
     "solvers": 3,
     "model_file": 3,
     "shapes": 3.5,
+    "calibration": 3.5,
     "model": 4,
     "options": 4,
     "checkpoint": 4,

@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 from scipy.special import expit
 
 from linadd.errors import DataError
-from linadd.metrics import AreaUnderCurve, LogLoss, Metrics, class_indices, log_probabilities, predicted_indices
+from linadd.metrics import (
+    AreaUnderCurve,
+    LogLoss,
+    Metrics,
+    Reliability,
+    class_indices,
+    log_probabilities,
+    predicted_indices,
+)
 
 ROUNDING = 1e-12  # sums of a few hundred terms in another order than scikit-learn's
 
@@ -82,7 +90,10 @@ def test_figures_do_not_depend_on_chunks_or_merges(n_classes, n_rows, seed, is_w
     parts = [tuple(None if array is None else array[half] for array in rows) for half in halves(split)]
     merged = fed(parts[0], [min(cut, split) for cut in cuts], n_classes)
     merged.merge(fed(parts[1], [], n_classes))
-    for name, value in merged.figures().items():
+    figures = merged.figures()
+    for own, other in zip(figures.pop("reliability"), whole.pop("reliability"), strict=True):
+        assert own == pytest.approx(other, rel=ROUNDING)
+    for name, value in figures.items():
         np.testing.assert_allclose(value, whole[name], rtol=ROUNDING, err_msg=name)
 
 
@@ -171,7 +182,11 @@ def test_a_label_that_is_no_class_is_an_error_and_leaves_the_rest_undefined():
     other = Metrics(2)
     other.update(np.array([-1]), decision[2:], log_probabilities(decision[2:]), np.array([2.0]))
     metrics.merge(other)
-    assert metrics.figures() == {
+    figures = metrics.figures()
+    # Whatever was predicted of the row did not come true.
+    assert [part["observed"] for part in figures.pop("reliability")] == [0.0, 1.0, 0.0]
+    assert figures.pop("calibration_error") == pytest.approx((2 * expit(-1) + 2 * expit(3)) / 4)
+    assert figures == {
         "n_rows": 3,
         "accuracy": 0.5,
         "error": 0.5,
@@ -192,6 +207,8 @@ def test_without_rows_or_with_one_class_only_nothing_is_guessed():
         "confusion": [[0.0, 0.0], [0.0, 0.0]],
         "auc": None,
         "log_loss": None,
+        "reliability": [],
+        "calibration_error": None,
         "unseen": 0.0,
     }
     metrics = Metrics(3)
@@ -238,3 +255,36 @@ def test_text_and_numbers_do_not_mix(labels, classes, kinds):
     assert str(caught.value) == (
         f"the labels are {kinds[0]}, the model's classes {kinds[1]}. Give labels of the same kind."
     )
+
+
+class TestReliability:
+    def test_bins_hold_the_rows_of_their_probability(self):
+        reliability = Reliability()
+        p = np.array([0.0, 0.05, 0.62, 0.68, 1.0])
+        y, weight = np.array([0, 1, 1, -1, 1]), np.array([1, 1, 3, 1, 2.0])
+        with np.errstate(divide="ignore"):
+            reliability.update(y, np.log(np.column_stack([1 - p, p])), weight)
+        expected = [(0.0, 0.1, 2, 0.025, 0.5), (0.6, 0.7, 4, 0.635, 0.75), (0.9, 1.0, 2, 1.0, 1.0)]
+        names = ("low", "high", "count", "predicted", "observed")
+        for part, values in zip(reliability.table, expected, strict=True):
+            assert part == pytest.approx(dict(zip(names, values, strict=True)))
+        assert reliability.error == pytest.approx((2 * 0.475 + 4 * 0.115) / 8)
+
+    def test_of_several_classes_the_most_likely_one_counts(self):
+        reliability = Reliability()
+        reliability.update(np.array([0, 1]), np.log([[0.7, 0.2, 0.1], [0.1, 0.35, 0.55]]))
+        assert [(part["predicted"], part["observed"]) for part in reliability.table] == [
+            (pytest.approx(0.55), 0.0), (pytest.approx(0.7), 1.0),
+        ]  # fmt: skip
+
+    def test_parts_are_merged(self):
+        rng = np.random.default_rng(0)
+        p, y = rng.uniform(size=100), rng.integers(0, 2, 100)
+        log_p = np.log(np.column_stack([1 - p, p]))
+        whole, first, second = Reliability(), Reliability(), Reliability()
+        whole.update(y, log_p)
+        first.update(y[:40], log_p[:40])
+        second.update(y[40:], log_p[40:])
+        first.merge(second)
+        np.testing.assert_allclose(first.sums, whole.sums)
+        assert Reliability().error is None and Reliability().table == []

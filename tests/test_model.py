@@ -123,7 +123,10 @@ def test_a_margin_loss_has_no_probabilities(loss):
     model = fit(*toy(), loss=loss)
     with pytest.raises(ConfigError) as caught:
         model.predict_proba(toy()[0])
-    assert str(caught.value) == f"a model of {loss} loss has no probabilities. Train with the logistic loss."
+    assert str(caught.value) == (
+        f"a model of {loss} loss has no probabilities. Train with the logistic loss, or with calibrate (--calibrate "
+        "sigmoid)."
+    )
 
 
 @pytest.mark.parametrize("feature", [-1, 4, 1.5, "a"])

@@ -28,6 +28,8 @@ def test_models_of_every_format_version_give_their_old_scores(file, rows, expect
     assert score_difference(model.decision_function(np.array(rows)), np.array(expected["scores"])) < 1e-12
     assert model.predict(np.array(rows)).tolist() == expected["labels"]
     assert model.summary["gap"] == expected["gap"]
+    if "probabilities" in expected:
+        np.testing.assert_allclose(model.predict_proba(np.array(rows)), expected["probabilities"], rtol=1e-10)
 
 
 def test_there_is_an_expectation_for_every_golden_file():

@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 from linadd import score
+from linadd.calibration import CALIBRATIONS
 from linadd.encoders import ENCODERS
 from linadd.errors import ConfigError, DataError, FormatError, LinaddError
+from linadd.export import export_model, json, tables
 from linadd.model_file import save_model, score_difference
 from linadd.score import PHI, Scorer, arrays_of, coordinates, decision_function, knot_coordinate, load_scorer
 from tests.export.toy import ENCODER_OPTIONS, edge_rows, toy_model
@@ -194,3 +196,21 @@ def test_a_file_that_is_no_additive_model_is_refused(tmp_path):
     save_model(tmp_path / "m.safetensors", tensors, header)
     kind, text = refusal(load_scorer, tmp_path / "m.safetensors")
     assert kind is FormatError and text.startswith(f"{tmp_path}/m.safetensors: the scores of its check rows differ ")
+
+
+@pytest.mark.parametrize("kind", CALIBRATIONS)
+@pytest.mark.parametrize("n_outputs", [1, 3])
+def test_a_calibration_takes_the_place_of_the_link(kind, n_outputs, tmp_path):
+    rng = np.random.default_rng(2)
+    side = rng.random((50, n_outputs)) < 0.5
+    calibration = CALIBRATIONS[kind].fit(rng.standard_normal((50, n_outputs)), side, np.ones(50))
+    model = replace(toy_model(n_outputs=n_outputs), loss="logistic", calibration=calibration)
+    rows = edge_rows(model.encoder)
+    expected = model.predict_proba(rows)
+    arrays = arrays_of(*model.to_state())
+    assert "link" not in arrays
+    np.testing.assert_allclose(Scorer(arrays).predict_proba(rows), expected, rtol=1e-9, atol=1e-12)
+    for to, read in (("npz", tables.read), ("json", json.read)):
+        export_model(model, tmp_path / f"m.{to}", to)
+        found = Scorer(read(tmp_path / f"m.{to}")).predict_proba(rows)
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)

@@ -110,3 +110,9 @@ def test_a_cost_beyond_the_solver_is_refused():
         "array, row 8: C times the weights of class and row is 1e+16, above 1e+15. Lower C, or divide all weights by a "
         "common factor."
     )
+
+
+def test_a_stream_is_not_calibrated():
+    with pytest.raises(ConfigError) as caught:
+        Stream.over(open_source(*toy()), Options(calibrate="sigmoid"), 100)
+    assert str(caught.value) == "calibrate: a stream holds no rows out. Use fit, or CalibratedClassifierCV."

@@ -1,13 +1,18 @@
-"""`train` and `Stream`: what is wired to what, and every message of theirs, read whole."""
+"""`train`: what is wired to what, and every message of it, read whole."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer
 
+from linadd.calibration import Sigmoid
+from linadd.encoders.exact import decide
 from linadd.errors import ConfigError, ConvergenceWarning, DataError, DataWarning
+from linadd.models import load_model
 from linadd.options import Options
+from linadd.row_sample import fill_folds
 from linadd.solvers import SOLVERS
 from linadd.sources import open_source
 from linadd.train import Progress, class_factors, survey, train
@@ -246,3 +251,76 @@ class TestClassWeight:
         by_class = fit(X, y, class_weight={1: 3.0}, **choices).summary
         by_row = fit(X, y, np.where(y == 1, 3.0, 1.0), **choices).summary
         np.testing.assert_allclose(by_class["objective"], by_row["objective"], rtol=1e-3)
+
+
+class TestCalibrate:
+    """The second training without held-out rows, and what becomes of its decisions."""
+
+    @pytest.mark.parametrize("solver", ["newton", "dual-cd", "sgd"])
+    def test_only_probabilities_change_and_come_from_held_out_rows(self, solver):
+        X, y = toy(n_rows=300, n_classes=3)
+        choices = {"loss": "squared_hinge", "solver": solver, "seed": 3}
+        plain = fit(X, y, **choices)
+        model = fit(X, y, calibrate="sigmoid", **choices)
+        np.testing.assert_array_equal(model.coef, plain.coef)
+        folds = np.empty(300, np.int16)
+        fill_folds(folds, 5, seed=3)
+        held = folds == 0
+        # Ranges, scale and centre are those of all rows; a row of weight 0 has a part in none of them.
+        problem, run = make_run(X, y, **choices)
+        costs = np.where(held, 0, problem.costs).astype(np.float32)
+        other = SOLVERS[solver].solve(replace(problem, costs=costs), run)
+        decisions = decide(model.encoder, X[held], other.coef, other.intercept)
+        expected = Sigmoid.fit(decisions, y[held, None] == np.arange(3), np.ones(held.sum()))
+        np.testing.assert_array_equal(model.calibration.slope, expected.slope)
+        np.testing.assert_array_equal(model.calibration.offset, expected.offset)
+        assert model.summary["calibration"]["n_rows"] == held.sum()
+        assert model.summary["reads"] > plain.summary["reads"]
+
+    @pytest.mark.parametrize("kind", ["sigmoid", "isotonic"])
+    def test_the_reader_does_not_matter_and_the_file_holds_it(self, kind, tmp_path):
+        X, y = toy(n_rows=300)
+        choices = {"loss": "hinge", "calibrate": kind, "memory_limit": 20_000}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            models = [fit(X, y, chunk_rows=chunk_rows, **choices) for chunk_rows in (7, 300)]
+        assert models[0].digest == models[1].digest
+        models[0].save(tmp_path / "m.safetensors")
+        loaded = load_model(tmp_path / "m.safetensors")
+        np.testing.assert_array_equal(loaded.predict_proba(X), models[0].predict_proba(X))
+        assert loaded.calibration_arrays().keys() == models[0].calibration_arrays().keys() != set()
+        assert np.mean((models[0].predict_proba(X)[:, 1] > 0.5) == y) > 0.7
+
+    def test_class_weights_do_not_bend_the_probabilities(self):
+        X, y = toy(n_rows=2000, noise=2.0)
+        y = (y & (np.arange(2000) % 4 == 0)).astype(int)
+        for class_weight in (None, "balanced"):
+            model = fit(X, y, loss="squared_hinge", calibrate="sigmoid", class_weight=class_weight)
+            assert model.predict_proba(X)[:, 1].mean() == pytest.approx(y.mean(), abs=0.02)
+
+    def test_messages(self):
+        X, y = toy()
+        y[:] = 0
+        y[:2] = 1
+        with pytest.raises(ConfigError) as caught:
+            fit(X, y, loss="hinge", calibrate="sigmoid")
+        assert str(caught.value) == (
+            "calibrate: the 95 other rows hold none of the class 1. Give more rows of it, another seed, or no "
+            "calibration."
+        )
+        with pytest.raises(ConfigError) as caught:
+            Options(calibrate="sigmoid", solver="liblinear")
+        assert str(caught.value) == (
+            "calibrate: held-out rows are left out by a weight of 0, which the solver liblinear does not know. Use "
+            "dual-cd."
+        )
+
+    def test_an_interrupted_run_has_none(self, caplog):
+        class Stop(Progress):
+            def should_stop(self):
+                return True
+
+        X, y = toy()
+        model = train(open_source(X, y), Options(loss="hinge", calibrate="sigmoid"), Stop())
+        assert model.calibration is None and model.summary["interrupted"]
+        assert caplog.messages == ["interrupted before the calibration was fitted: the model has none."]

@@ -35,8 +35,10 @@ def evaluate(
 ):
     """Measure a model on labelled rows.
 
-    Accuracy, error, a line for each class, AUC and log loss, and the values outside the training range. The AUC needs
-    every score: it is left out where the scores do not fit --memory-limit.
+    Accuracy, error, a line for each class, AUC, and where the model has probabilities log loss and reliability: for
+    each tenth of the predicted probability (of the second class; of several, of the most likely one) its mean and the
+    rate at which it came true. Then the values outside the training range. The AUC needs every score: it is left out
+    where the scores do not fit --memory-limit.
     """
     from linadd.cli.scoring import open_for_model  # these load numba
     from linadd.models import load_model
@@ -127,7 +129,8 @@ def describe(metrics, model, guard):
 def as_text(record, guard):
     """The figures for people."""
     lines = [f"{record['file']}: {record['n_rows']:,} rows, model {record['model']}"]
-    figures = {"accuracy": "{:.4%}", "error": "{:.4%}", "auc": "{:.6f}", "log_loss": "{:.6f}"}
+    figures = dict.fromkeys(("accuracy", "error"), "{:.4%}")
+    figures |= dict.fromkeys(("auc", "log_loss", "calibration_error"), "{:.6f}")
     lines += [f"{name} {form.format(record[name])}" for name, form in figures.items() if record[name] is not None]
     if record["unseen"]:
         lines.append(f"labels that the model does not know: {record['unseen']:g} rows, counted as errors")
@@ -138,4 +141,9 @@ def as_text(record, guard):
         lines.append(f"{label!s:<12} {rows:>10,g} {shares}")
     if len(record["classes"]) > SHOWN_CLASSES:
         lines.append(f"and {len(record['classes']) - SHOWN_CLASSES} more classes (--json has all)")
+    if record["reliability"]:
+        lines += ["", f"{'probability':<12} {'rows':>10} {'predicted':>9} {'observed':>9}"]
+    for part in record["reliability"]:
+        shares = f"{part['predicted']:>9.2%} {part['observed']:>9.2%}"
+        lines.append(f"{part['low']:.1f} to {part['high']:.1f}   {part['count']:>10,g} {shares}")
     return "\n".join([*lines, "", guard.text()])

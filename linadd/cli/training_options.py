@@ -85,7 +85,7 @@ def parameter_of(entry):
         extra["metavar"], extra["parser"] = PARSERS.get(entry.name) or KINDS[kind]
         kind = Any
     if rule["choices"]:
-        extra["metavar"] = "|".join(map(str, rule["choices"]))
+        extra["metavar"] = "|".join(str(choice) for choice in rule["choices"] if choice is not None)
     if entry.name == "memory_limit":
         default = f"{default // 10**9}GB"
     text = f"{rule['help'][0].upper()}{rule['help'][1:]}."

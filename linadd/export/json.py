@@ -5,6 +5,7 @@
      "weights": [...],                                    the other encoders: n_basis factors of the basis functions
      "classes": [...], "intercept": [...],                n_classes labels; n_outputs numbers
      "link": "logistic",                                  where the scores have probabilities
+     "calibration": "sigmoid",                            in its place, with the arrays of `tables.py` for it
      "features": [                                        one object a feature:
         {"name": "age",                                   where the model has names
          "lower": 17, "upper": 90,                        null where the value is not clamped
@@ -30,6 +31,8 @@ __all__ = ["read", "write"]
 BY_FEATURE = ("lower", "upper", "lower_slope", "upper_slope", "is_strict", "origin", "inverse", "n_bins", "coef")
 WHOLE = (
     "encoder", "degree", "penalty_order", "weights", "classes", "intercept", "link", "check_rows", "check_scores",
+    "calibration", "calibration_slope", "calibration_offset", "calibration_starts", "calibration_scores",
+    "calibration_probabilities",
 )  # fmt: skip
 
 

@@ -4,6 +4,10 @@
     encoder                     "bspline", "fourier", "hermite" or "identity"
     classes (n_classes,)        labels, sorted; scores of two classes have one column, positive for classes[1]
     link                        "logistic": 1 / (1 + exp(-score)) is a probability; several are divided by their sum
+    calibration                 "sigmoid" or "isotonic", in place of `link`, and its arrays (their use: calibration.py):
+    calibration_slope, ..._offset   float64 (n_outputs,): 1 / (1 + exp(slope score + offset))
+    calibration_scores, ..._probabilities, ..._starts   points of all outputs; those of o begin at starts[o]: linear
+                                between points, constant beyond; several outputs are divided by their sum
     feature_names (n_features,) where the model has them
     coef                        float32 (n_features, n_basis, n_outputs)
     intercept                   float64 (n_outputs,)

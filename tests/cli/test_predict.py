@@ -240,7 +240,8 @@ def test_no_rows_are_refused(linadd, model, tmp_path):
 
 def test_probabilities_of_hinge_loss_are_refused_before_the_file_is_opened(linadd, three_classes, tmp_path):
     run = linadd("predict", three_classes, "absent.h5", "-o", tmp_path / "out.csv", "--output", "proba")
-    message = "a model of hinge loss has no probabilities. Train with the logistic loss."
+    remedy = "Train with the logistic loss, or with calibrate (--calibrate sigmoid)."
+    message = f"a model of hinge loss has no probabilities. {remedy}"
     assert (run.status, run.err) == (2, f"error: {message}\n")
 
 

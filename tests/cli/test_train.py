@@ -277,7 +277,7 @@ BAD_USAGE = [
     ("--index-base 2", "Invalid value for '--index-base': '2' is not one of auto, 0, 1. See `linadd train --help`."),
     ("--where part", "--where part: is not NAME=V1,V2."),
     ("third.h5", "third.h5: train takes two files. Letters after -- go with --compat."),
-    ("--validation 0.1", "No such option: --validation. See `linadd train --help`."),
+    ("--frobnicate 2", "No such option: --frobnicate. See `linadd train --help`."),
     ("--compat liblinear -s 3", "No such option: -s. See `linadd train --help`. Letters of --compat stand after --."),
     ("--compat svmlight", "--compat: 'svmlight' is not one of liblinear, libspline."),
 ]  # fmt: skip
@@ -309,7 +309,7 @@ def test_a_config_file_has_the_options_of_training_only(linadd, tmp_path):
     path.write_text("json = true")
     run = linadd("train", "a.h5", "b", "--config", path)
     assert run.status == 2
-    assert "options.toml: 'json' is no option of train. There is C, average, center, " in run.err
+    assert "options.toml: 'json' is no option of train. There is C, average, calibrate, center, " in run.err
 
 
 def test_a_missing_config_file_is_a_usage_error(linadd, tmp_path):
@@ -396,3 +396,24 @@ def test_a_range_policy_is_kept_in_the_model(linadd, data, tmp_path):
     run = linadd("train", data / "train.h5", path, "--range", "linear,weight=error")
     message = "range: 'weight' is no feature of the model. Give a name, or a number from 1 to 3."
     assert (run.status, run.err) == (2, f"error: {message}\n")
+
+
+@pytest.mark.parametrize("kind", ["sigmoid", "isotonic"])
+def test_a_calibrated_hinge_model_has_probabilities(kind, linadd, data, tmp_path):
+    path, out = tmp_path / "m.safetensors", tmp_path / "out.npy"
+    run = linadd("train", data / "train.h5", path, "--loss", "hinge", "--calibrate", kind, "--quiet")
+    assert run.status == 0, run.err
+    assert linadd("predict", path, data / "test.h5", "-o", out, "--output", "proba").status == 0
+    np.testing.assert_allclose(np.load(out).sum(axis=1), 1)
+    record = linadd("evaluate", path, data / "test.h5", "--json").record
+    assert sum(part["count"] for part in record["reliability"]) == 200 and 0 <= record["calibration_error"] < 0.2
+    lines = linadd("evaluate", path, data / "test.h5").out.splitlines()
+    table = lines[lines.index("probability        rows predicted  observed") + 1 :]
+    first = record["reliability"][0]
+    shares = f"{first['predicted']:>9.2%} {first['observed']:>9.2%}"
+    assert table[0] == f"{first['low']:.1f} to {first['high']:.1f}   {first['count']:>10,g} {shares}"
+
+
+def test_another_calibration_is_a_usage_error(linadd, data, tmp_path):
+    run = linadd("train", data / "train.h5", tmp_path / "m.safetensors", "--calibrate", "platt")
+    assert (run.status, run.err) == (2, "error: calibrate: 'platt' is not one of None, sigmoid, isotonic.\n")

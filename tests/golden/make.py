@@ -4,7 +4,7 @@
 
 Each file is a model as that version of linadd trained and saved it, on 60 made-up rows; `expected-vN.json` holds its
 scores of rows inside and outside the training ranges. The files are never written again: a later linadd must load them
-and find the same scores. A new format version gets new files beside the old ones.
+and find the same scores. A new format version, or a new group of models, gets new files beside the old ones.
 """
 
 import json
@@ -20,7 +20,7 @@ from linadd.sources import open_source
 from linadd.train import train
 
 FOLDER = Path(__file__).parent
-MODELS = {
+PLAIN = {
     "bspline-uniform": ("text", {"degree": 3, "n_bins": 4, "knots": "uniform", "penalty_order": 2}),
     "bspline-quantile": ("three", {"degree": 1, "n_bins": 6, "knots": "quantile", "loss": "squared_hinge"}),
     "fourier": ("two", {"encoder": "fourier", "n_harmonics": 3}),
@@ -28,6 +28,11 @@ MODELS = {
     "identity": ("two", {"encoder": "identity"}),
     "identity-unclamped": ("three", {"encoder": "identity", "clamp": False}),
 }
+CALIBRATED = {
+    "calibrated-sigmoid": ("three", {"loss": "hinge", "calibrate": "sigmoid", "seed": 1}),
+    "calibrated-isotonic": ("text", {"loss": "squared_hinge", "calibrate": "isotonic", "seed": 1}),
+}
+GROUPS = {"": PLAIN, "-calibrated": CALIBRATED}
 
 
 def rows_and_labels():
@@ -47,13 +52,21 @@ def scored_rows(X):
 
 
 def main():
-    """Train, save, and write down the scores."""
+    """Write the groups that are not there yet."""
+    warnings.simplefilter("ignore", DataWarning)
+    warnings.simplefilter("ignore", ConvergenceWarning)
+    for group, models in GROUPS.items():
+        path = FOLDER / f"expected-v{FORMAT_VERSION}{group}.json"
+        if not path.exists():
+            path.write_text(json.dumps(write_group(models)) + "\n", "utf-8")
+
+
+def write_group(models):
+    """Train and save the models of a group; returns their scores."""
     X, labels = rows_and_labels()
     rows = scored_rows(X)
     expected = {"rows": rows.tolist(), "models": {}}
-    warnings.simplefilter("ignore", DataWarning)
-    warnings.simplefilter("ignore", ConvergenceWarning)
-    for name, (kind, options) in MODELS.items():
+    for name, (kind, options) in models.items():
         model = train(open_source(X, labels[kind]), Options(max_epochs=20, **options))
         file = f"{name}-v{FORMAT_VERSION}.safetensors"
         model.save(FOLDER / file)
@@ -62,7 +75,9 @@ def main():
             "labels": model.predict(rows).tolist(),
             "gap": model.summary["gap"],
         }
-    (FOLDER / f"expected-v{FORMAT_VERSION}.json").write_text(json.dumps(expected) + "\n", "utf-8")
+        if model.calibration is not None:
+            expected["models"][file]["probabilities"] = model.predict_proba(rows).tolist()
+    return expected
 
 
 if __name__ == "__main__":
