@@ -36,7 +36,7 @@ def inspect(terminal, model: ModelFile):
 
 def show_additive(loaded, record):
     """The Result of an additive model: what is in its file, and its curves."""
-    record |= {"n_basis": loaded.encoder.n_basis, "features": features_of(loaded)}
+    record |= {"range_policy": loaded.range_policy, "n_basis": loaded.encoder.n_basis, "features": features_of(loaded)}
     return Result(record, as_text(record))
 
 
@@ -107,7 +107,7 @@ def as_text(record):
         *head_lines(record),
         f"features   {record['n_features']:,}, {record['n_basis']} coefficients each, {record['n_outputs']} outputs",
         f"encoder    {encoder['name']} ({settings})",
-        *([f"range      {record['range_policy']}"] if "range_policy" in record else []),
+        *([f"range      {record['range_policy']}"] if record["range_policy"] != "clamp" else []),
         f"training   loss {record['loss']}, {cost}solver {summary['solver']}, scale {options['scale']}, "
         f"intercept {options['intercept']}, seed {options['seed']}",
         f"result     {', '.join(result)}",

@@ -57,7 +57,20 @@ def write(arrays, path, quantised=None):
 
 
 def score(path, X, quantised=None):
-    """Scores of rows by the compiled file, float64 (n_rows, n_outputs).
+    """Scores of rows by the compiled file.
+
+    Parameters
+    ----------
+    path : path-like
+        The C file.
+    X : float64 array, shape (n_rows, n_features)
+        Feature values.
+    quantised : str, optional
+        Kind of integers; the file knows.
+
+    Returns
+    -------
+    float64 array, shape (n_rows, n_outputs)
 
     Raises
     ------
@@ -96,7 +109,15 @@ def compile_shared(path, folder):
 
 
 def tolerance(arrays, quantised=None):
-    """Largest accepted difference, relative to the largest check score: 1e-12, or the bound of the quantisation."""
+    """Largest accepted difference, relative to the largest check score: 1e-12, or the bound of the quantisation.
+
+    Parameters
+    ----------
+    arrays : dict of str to array
+        From `tables.model_arrays`.
+    quantised : {None, "int16", "int8"}
+        Kind of integers.
+    """
     if quantised is None:
         return 1e-12  # doubles throughout, in another order
     return float(Quantised(arrays, quantised).error.max() / np.abs(arrays["check_scores"]).max()) + 1e-12

@@ -65,7 +65,20 @@ def write(arrays, path, rows=None):
 
 
 def score(path, X, rows=None):
-    """Scores by LIBLINEAR itself, float64 (n_rows, n_outputs), of rows that were encoded to the file beside the model.
+    """Scores by LIBLINEAR itself of the check rows, which stand encoded in a file beside the model.
+
+    Parameters
+    ----------
+    path : path-like
+        The `*.model` file.
+    X : float64 array, shape (n_rows, n_features)
+        The same rows, which LIBLINEAR has no use for.
+    rows : Source, optional
+        As for `write`; not scored.
+
+    Returns
+    -------
+    float64 array, shape (n_rows, n_outputs)
 
     Raises
     ------

@@ -67,7 +67,26 @@ def write(arrays, path, dtype="float64"):
 
 
 def score(path, X, dtype="float64"):
-    """Scores of rows by onnxruntime, float64 (n_rows, n_outputs); ConfigError where it is not installed."""
+    """Scores of rows by onnxruntime.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    X : float64 array, shape (n_rows, n_features)
+        Feature values; rounded to the dtype.
+    dtype : {"float64", "float32"}
+        Of the graph.
+
+    Returns
+    -------
+    float64 array, shape (n_rows, n_outputs)
+
+    Raises
+    ------
+    ConfigError
+        The package onnxruntime is not installed.
+    """
     try:
         import onnxruntime
     except ImportError:
