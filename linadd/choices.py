@@ -16,6 +16,7 @@ __all__ = [
     "LOSSES",
     "METRICS",
     "PENALTY_ORDERS",
+    "PRECISIONS",
     "PROBABILITY_LOSSES",
     "RANGE_POLICIES",
     "SCALES",
@@ -33,13 +34,14 @@ ENCODERS = {
     "identity": ("clamp",),
 }
 SOLVERS = {
-    "dual-cd": ("tol", "stop_on", "partial_solutions"),
-    "newton": ("tol", "hessian_sample"),
-    "sgd": ("schedule", "average", "shuffle", "certify"),
+    "dual-cd": ("tol", "precision", "stop_on", "partial_solutions"),
+    "newton": ("tol", "precision", "hessian_sample"),
+    "sgd": ("precision", "schedule", "average", "shuffle", "certify"),
     "liblinear": ("tol", "certify"),
 }
 AUTO_SOLVERS = ("dual-cd", "newton")  # that solver="auto" may stand for
 EXPORTS = ("npz", "json", "onnx", "c", "liblinear")
+PRECISIONS = {"exact": 4, "uint16": 2, "uint8": 1}  # bytes of a value of the rows in memory
 LOSSES = ("hinge", "squared_hinge", "logistic")
 PROBABILITY_LOSSES = ("logistic",)  # 1 / (1 + exp(-f)) estimates P(y = +1)
 RANGE_POLICIES = ("clamp", "error", "report", "linear")  # of values outside the training range

@@ -70,6 +70,8 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         Bytes that may be allocated.
     training_chunk, partial_solutions
         Of the plan: rows of a training chunk, and partial solutions merged by line search.
+    precision : {"exact", "uint16", "uint8"}
+        Rows in memory: 4 bytes a value, or codes of 2 or 1, whose certified gap has a floor.
     hessian_sample : float
         Share of the rows that newton takes the Hessian from.
     schedule, average, shuffle, n_expected
@@ -142,6 +144,7 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         tol=1e-3,
         max_epochs=50,
         memory_limit=1_000_000_000,
+        precision="exact",
         training_chunk=1000,
         partial_solutions="auto",
         hessian_sample=1.0,
@@ -175,6 +178,7 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         self.tol = tol
         self.max_epochs = max_epochs
         self.memory_limit = memory_limit
+        self.precision = precision
         self.training_chunk = training_chunk
         self.partial_solutions = partial_solutions
         self.hessian_sample = hessian_sample

@@ -12,6 +12,7 @@ from linadd.choices import (
     KNOTS,
     LOSSES,
     PENALTY_ORDERS,
+    PRECISIONS,
     SCALES,
     SCHEDULES,
     SOLVERS,
@@ -53,6 +54,7 @@ class Options:
     tol: float = option(1e-3, "relative duality gap to reach, of the worst output", above=0.0)
     max_epochs: int = option(50, "passes over the data at most", least=1)
     memory_limit: int = option(1_000_000_000, "bytes that linadd may allocate", least=1)
+    precision: str = option("exact", "rows in memory: 4 bytes a value, or codes of 2 or 1", tuple(PRECISIONS))
     training_chunk: int = option(1000, "rows of a training chunk", least=1)
     partial_solutions: Any = option("auto", "partial solutions merged by line search, or auto")
     hessian_sample: float = option(1.0, "share of the rows that newton takes the Hessian from", above=0.0, most=1.0)
@@ -72,7 +74,7 @@ class Options:
             check_option(entry, getattr(self, entry.name))
         check_class_weight(self.class_weight)
         check_partial_solutions(self.partial_solutions)
-        make_encoder(self.encoder, **self.encoder_options())
+        make_encoder(self.encoder, **self.encoder_options()).check_precision(self.precision)
         if self.schedule == "pegasos" and self.loss != "hinge":
             raise ConfigError(f"schedule: 'pegasos' is for hinge loss; with {self.loss} use 'shifted'.")
         if self.calibrate is not None and self.solver == "liblinear":

@@ -97,7 +97,7 @@ class Embedded(NamedTuple):
     targets: np.ndarray  # int32 (n_rows,): place in census.classes
     costs: np.ndarray  # float32 (n_rows,): class weight times sample weight
     folds: np.ndarray  # int16 (n_rows,): 0
-    positions: np.ndarray | None  # all rows, where they fit
+    positions: np.ndarray | None  # all rows as positions or codes, where they fit
     density: Density
 
 
@@ -106,13 +106,21 @@ def embed(source, options, plan, memory, progress, classes=None, census=None):
     is_surveyed = census is not None
     census = census if is_surveyed else survey(source, options, progress, classes)
     encoder = make_encoder(options.encoder, **options.encoder_options()).fit(census, options.scale)
+    dtype = positions_dtype(encoder)
+    if plan.precision != "exact":
+        encoder.use_codes(census, source.dtype, plan.precision)
+        dtype = np.dtype(plan.precision)
+    elif options.precision != "exact":
+        log.info(
+            "precision: the rows do not fit the memory limit as %s codes; every pass reads them.", options.precision
+        )
     if not is_surveyed:
         warn_of_data(census, encoder)
     factors = class_factors(census, options.class_weight)
     targets = memory.zeros("labels", source.n_rows, np.int32)
     costs = memory.zeros("costs", source.n_rows, np.float32)
     folds = memory.zeros("folds", source.n_rows, np.int16)
-    kept = np.empty((source.n_rows, source.n_features), positions_dtype(encoder)) if plan.fits else None
+    kept = np.empty((source.n_rows, source.n_features), dtype) if plan.fits else None
     memory.take(plan.block_bytes(source.n_features))
     moments, density = CodeMoments(encoder), DensityCounter(encoder, census)
     for chunk in source.chunks():
@@ -123,8 +131,11 @@ def embed(source, options, plan, memory, progress, classes=None, census=None):
         with np.errstate(over="ignore"):  # refused below
             costs[rows] = factors[targets[rows]] * weight
         check_costs(costs[rows], options.C, chunk)
-        positions = np.empty(chunk.X.shape, positions_dtype(encoder)) if kept is None else kept[rows]
-        locate(encoder, chunk.dense(), positions)
+        X, is_exact = chunk.dense(), plan.precision == "exact"
+        positions = kept[rows] if plan.fits and is_exact else np.empty(X.shape, positions_dtype(encoder))
+        locate(encoder, X, positions)
+        if not is_exact:
+            locate(encoder, X, kept[rows])
         moments.update(positions, weight, chunk.first_row)
         density.update(positions, weight)
         progress.read("centre", rows.stop, source.n_rows)
@@ -173,7 +184,7 @@ def plan_of(source, options):
     """The plan of a source under the options."""
     return make_plan(
         source.n_rows, source.n_features, options.memory_limit, options.training_chunk, options.partial_solutions,
-        options.seed,
+        options.seed, options.precision,
     )  # fmt: skip
 
 
@@ -337,6 +348,7 @@ def summarise(result, census, source, plan, solver, started):
         "dual_objective": None if certificate is None else float(certificate.dual.sum()),
         "gap": None if certificate is None else certificate.gap,
         "gaps": None if certificate is None else certificate.gaps.tolist(),
+        "gap_on_codes": result.gap_on_codes,
         "converged": result.converged,
         "interrupted": result.interrupted,
         "passes": result.passes,
@@ -371,9 +383,17 @@ def warn_of_convergence(model, options, census):
     else:
         reached = f"{gap}, above tol={options.tol:g}"
     passes = f"{summary['passes']} pass{'es' if summary['passes'] > 1 else ''}"
+    on_codes = summary["gap_on_codes"]
+    if on_codes is not None and on_codes <= options.tol:
+        remedy = (
+            f"precision={options.precision!r} is the likely cause: on the codes in memory the gap is {on_codes:.2g}. "
+            "Use a finer precision, or accept it by a larger tol."
+        )
+    else:
+        remedy = f"Raise max_epochs, lower C={options.C:g}, or accept it by a larger tol."
+        remedy += scale_remedy(census, options)
     warnings.warn(
-        f"stopped after {passes} at {reached}. Raise max_epochs, lower C={options.C:g}, or accept it by a larger tol."
-        f"{scale_remedy(census, options)}",
+        f"stopped after {passes} at {reached}. {remedy}",
         ConvergenceWarning,
         stacklevel=4,
     )

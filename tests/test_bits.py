@@ -94,6 +94,19 @@ def test_threads_never_change_the_result(n_classes, n_partial, limit):
     assert len(digests) == 1
 
 
+@pytest.mark.parametrize("precision", ["uint16", "uint8"])
+@pytest.mark.parametrize("solver", ["dual-cd", "newton", "sgd"])
+def test_codes_are_the_same_from_any_chunks_and_threads(solver, precision):
+    X, y = rows()
+    choices = options("in memory", solver=solver, precision=precision, hessian_sample=0.9)
+    expected = fit(X, y, **choices)
+    assert expected.summary["plan"]["precision"] == precision
+    for chunk_rows, n_jobs in ((100, 1), (333, 2), (5000, 3), (1000, 4)):
+        model = fit(X.astype(np.float64), y, chunk_rows=chunk_rows, **choices, n_jobs=n_jobs)
+        assert model.digest == expected.digest
+        assert model.summary["gap"] == expected.summary["gap"] > 0
+
+
 def test_what_the_contract_lets_change_the_bits_does():
     X, y = rows()
     base = options("in blocks", solver="dual-cd", loss="hinge")

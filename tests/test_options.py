@@ -29,6 +29,15 @@ BAD = [
         {"class_weight": {"a": "2"}},
         "class_weight: '2', of class 'a', is not a number above 0. To leave a class out, drop its rows.",
     ),
+    ({"precision": "float16"}, "precision: 'float16' is not one of exact, uint16, uint8."),
+    (
+        {"precision": "uint8", "n_bins": 128},
+        "precision: the codes of 'uint8' tell up to 127 bins apart; n_bins=128 is above. Use 'uint16' or 'exact'.",
+    ),
+    (
+        {"precision": "uint8", "n_bins": 257, "degree": 0},
+        "precision: the codes of 'uint8' tell up to 256 bins apart; n_bins=257 is above. Use 'uint16' or 'exact'.",
+    ),
     ({"solver": "lbfgs"}, "solver: 'lbfgs' is not one of auto, dual-cd, newton, sgd, liblinear."),
     ({"hessian_sample": 1.5}, "hessian_sample: 1.5 is above 1."),
     ({"loss": "squared"}, "loss: 'squared' is not one of hinge, squared_hinge, logistic."),

@@ -20,7 +20,7 @@ from tests.solvers.problems import fit, make_run, toy
 
 KEYS = {
     "solver", "objective", "dual_objective", "gap", "gaps", "converged", "interrupted", "passes", "reads", "n_rows",
-    "n_features", "class_counts", "plan", "seconds",
+    "n_features", "class_counts", "plan", "seconds", "gap_on_codes",
 }  # fmt: skip
 
 
@@ -149,6 +149,54 @@ def test_features_on_unlike_scales_are_named_where_that_hurts():  # users.md C15
         "max_epochs, lower C=1, or accept it by a larger tol. The features are on unlike scales, column 20 spans 0.029 "
         "and column 24 4.1e+03: scale='unit' makes them alike."
     )
+
+
+@pytest.mark.parametrize("solver", ["dual-cd", "newton"])
+def test_codes_that_keep_the_gap_up_are_named(solver):
+    X, y = toy(n_rows=600, n_classes=3)
+    choices = {"solver": solver, "tol": 1e-5, "max_epochs": 200, "n_bins": 20, "memory_limit": 10**8}
+    exact = fit(X, y, **choices).summary
+    model, message = warned(ConvergenceWarning, X, y, precision="uint8", **choices)
+    found, worst = model.summary, int(np.argmax(model.summary["gaps"]))
+    assert message == (
+        f"stopped after {found['passes']} passes at a relative duality gap of {found['gap']:.2g} (output {worst}), "
+        f"above tol=1e-05. precision='uint8' is the likely cause: on the codes in memory the gap is "
+        f"{found['gap_on_codes']:.2g}. Use a finer precision, or accept it by a larger tol."
+    )
+    assert not found["converged"] and found["plan"]["precision"] == "uint8" and found["passes"] < 200
+    assert found["gap_on_codes"] <= 1e-5 < found["gap"] < 0.01 and exact["gap_on_codes"] is None
+    # The gap is that of the rows themselves: the optimum lies between its bounds.
+    assert found["dual_objective"] <= exact["objective"] and exact["dual_objective"] <= found["objective"]
+    fine = fit(X, y, precision="uint16", **choices).summary
+    assert fine["converged"] and fine["gap_on_codes"] is None
+
+
+def test_codes_are_not_blamed_for_an_early_end():
+    X, y = toy()
+    model, message = warned(ConvergenceWarning, X, y, solver="dual-cd", max_epochs=1, precision="uint8")
+    assert message.endswith("Raise max_epochs, lower C=1, or accept it by a larger tol.")
+    assert model.summary["gap_on_codes"] > 1e-3
+
+
+def test_whole_numbers_and_bins_lose_nothing_as_codes():
+    X = np.random.default_rng(0).integers(-90, 160, (800, 4), dtype=np.int16)
+    y = (X[:, 0] > X[:, 1]).astype(int)
+    for choices in ({"knots": "uniform"}, {"degree": 0, "n_bins": 30}, {"encoder": "fourier"}, {"encoder": "identity"}):
+        exact, coded = (fit(X, y, tol=1e-6, precision=precision, **choices) for precision in ("exact", "uint8"))
+        assert coded.summary["converged"] and coded.summary["plan"]["precision"] == "uint8"
+        np.testing.assert_allclose(coded.summary["objective"], exact.summary["objective"], rtol=1e-6)
+
+
+def test_rows_that_do_not_fit_as_codes_are_read_exactly(caplog):
+    X, y = toy(n_rows=300)
+    small = {"solver": "dual-cd", "memory_limit": 2 * 300 * 4, "max_epochs": 2, "tol": 0.9}
+    with caplog.at_level("INFO"):
+        model = fit(X, y, precision="uint16", **small)
+    assert model.digest != fit(X, y, precision="uint8", **small).digest  # they fit, just
+    np.testing.assert_array_equal(model.coef, fit(X, y, **small).coef)
+    assert model.summary["plan"]["precision"] == "exact" and model.options["precision"] == "uint16"
+    (message,) = (record.getMessage() for record in caplog.records if "precision" in record.getMessage())
+    assert message == "precision: the rows do not fit the memory limit as uint16 codes; every pass reads them."
 
 
 def test_the_stored_type_of_equal_values_does_not_change_the_sample():

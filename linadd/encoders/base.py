@@ -13,8 +13,8 @@ import numpy as np
 
 from linadd import penalty
 from linadd._simd import aligned_zeros, padded
-from linadd.choices import SCALES
-from linadd.encoders.coordinates import Axes
+from linadd.choices import PRECISIONS, SCALES
+from linadd.encoders.coordinates import NO_GRID, Axes, Grid, whole_numbers
 from linadd.errors import ConfigError, DataError
 
 
@@ -29,6 +29,7 @@ class Basis(NamedTuple):
     weights: np.ndarray  # float64 (n_basis,), of a dense basis
     table: np.ndarray  # float32 (n_basis, n_basis padded to 16): L_d
     table_exact: np.ndarray  # float64 (n_basis, n_basis)
+    grid: Grid  # of rows that are kept as codes
 
 
 def check_count(name, value, least, most):
@@ -92,7 +93,7 @@ class Encoder(ABC):
     def __init__(self, n_local, n_basis, penalty_order):
         penalty.check_order(penalty_order, n_basis if self.is_local else 1)
         self.n_local, self.n_basis, self.penalty_order = int(n_local), int(n_basis), int(penalty_order)
-        self.bits, self.weights, self.axes = 0, np.ones(self.n_basis), None
+        self.bits, self.weights, self.axes, self.grid = 0, np.ones(self.n_basis), None, NO_GRID
 
     @property
     @abstractmethod
@@ -106,6 +107,29 @@ class Encoder(ABC):
     @abstractmethod
     def relative_scale(self, census, scale):
         """Factor of each feature before the global one, float64 (n_features,)."""
+
+    @abstractmethod
+    def make_grid(self, census, dtype, precision):
+        """Grid of codes for the features of a census, from a source of that dtype; after `make_axes`."""
+
+    @abstractmethod
+    def check_precision(self, precision):
+        """Raise ConfigError where the codes of a precision cannot stand for this basis."""
+
+    def use_codes(self, census, dtype, precision):
+        """Set the grid of the codes that stand for the rows of a census.
+
+        Parameters
+        ----------
+        census : Census
+            That of `fit`.
+        dtype : dtype
+            Of the values in their source.
+        precision : {"uint8", "uint16"}
+            Kind of codes.
+        """
+        self.grid = self.make_grid(census, dtype, precision)
+        vars(self).pop("basis", None)
 
     def fit(self, census, scale="unit"):
         """Set the ranges, and return self.
@@ -159,7 +183,8 @@ class Encoder(ABC):
         table = aligned_zeros((self.n_basis, padded(self.n_basis)))
         table[:, : self.n_basis] = exact
         return Basis(
-            self.code, self.is_local, self.n_local, self.n_basis, self.bits, self.weights, table, exact
+            self.code, self.is_local, self.n_local, self.n_basis, self.bits, self.weights, table, exact,
+            self.grid,
         )  # fmt: skip
 
     @abstractmethod
@@ -188,6 +213,9 @@ class DenseEncoder(Encoder):
 
     is_local = False
 
+    def check_precision(self, precision):
+        """Pass: smooth functions of the whole range need no bins told apart."""
+
     def make_axes(self, census, scale):
         """u = (x - centre) / half-range, in [-1, 1]."""
         centre = census.minimum + (census.maximum - census.minimum) / 2
@@ -204,6 +232,21 @@ class DenseEncoder(Encoder):
         ends = np.where(np.isfinite(self.ranges), self.ranges, self.axes.origin[:, None]).T
         u = (ends - self.axes.origin) * self.axes.inverse
         return self.derivative(u) * self.axes.inverse[:, None]
+
+    def make_grid(self, census, dtype, precision):
+        """Evenly over the range of each feature, both ends included."""
+        axes, span = self.axes, census.maximum - census.minimum
+        top = float(256 ** PRECISIONS[precision] - 1)
+        n_steps = np.where(whole_numbers(census, dtype, precision), span, top)
+        width = span * axes.inverse
+        rate = np.divide(n_steps, width, out=np.zeros_like(width), where=width > 0)
+        return Grid(
+            first=((census.minimum - axes.origin) * axes.inverse).astype(np.float32),
+            step=(width / n_steps).astype(np.float32),
+            last=np.full(len(width), np.inf, np.float32),
+            rate=rate,
+            top=n_steps,
+        )
 
     def relative_scale(self, census, scale):
         """1, or sqrt((max - min) / 10) in units of x, libspline's default of ten bins."""

@@ -13,7 +13,7 @@ import numpy as np
 from linadd._jit import compiled
 from linadd.choices import KNOTS, SPLINE_DEGREES
 from linadd.encoders.base import Encoder, affine_axes, check_count
-from linadd.encoders.coordinates import fraction_bits
+from linadd.encoders.coordinates import Grid, codes_per_bin, coordinate, fraction_bits, whole_numbers
 from linadd.encoders.knots import choose_knots
 from linadd.errors import ConfigError
 
@@ -70,6 +70,25 @@ def encode_row(positions, degree, bits, index, values):
             p = np.int32(positions[j])
             index[j] = p >> shift
             basis_values(np.float32(p & mask) * unit, degree, j, values)
+
+
+@compiled
+def encode_codes(codes, degree, grid, index, values):
+    """encode_row for a row of codes."""
+    if degree == 1:  # as above
+        first, step, last = grid.first, grid.step, grid.last
+        for j in range(codes.shape[0]):
+            u = min(first[j] + step[j] * np.float32(codes[j]), last[j])
+            k = np.int32(u)
+            t = u - np.float32(k)
+            index[j] = k
+            values[0, j] = np.float32(1) - t
+            values[1, j] = t
+    else:
+        for j in range(codes.shape[0]):
+            u = coordinate(codes, grid, j)
+            index[j] = np.int32(u)
+            basis_values(u - np.float32(index[j]), degree, j, values)
 
 
 class BSpline(Encoder):
@@ -135,6 +154,26 @@ class BSpline(Encoder):
                 for m in range(self.n_local):
                     slopes[end, np.arange(self.n_features), first + m] = steps[m] * per_u[end]
         return slopes
+
+    def check_precision(self, precision):
+        """Raise ConfigError where there are more bins than codes of a precision can tell apart."""
+        if precision != "exact":
+            codes_per_bin(precision, self.n_bins, self.degree)
+
+    def make_grid(self, census, dtype, precision):
+        """An equal number of codes a bin, or one for each whole number between the ends of uniform bins."""
+        n_bins = self.axes.n_bins
+        rate = np.array([codes_per_bin(precision, int(n), self.degree) for n in n_bins], np.float64)
+        if self.degree:
+            is_whole = whole_numbers(census, dtype, precision) & np.isnan(self.axes.edges[:, 0])
+            rate = np.where(is_whole, (census.maximum - census.minimum) / n_bins, rate)
+        return Grid(
+            first=np.full(len(n_bins), 0.0 if self.degree else 0.5, np.float32),
+            step=(1.0 / rate).astype(np.float32),
+            last=np.nextafter(n_bins.astype(np.float32), np.float32(0)),
+            rate=rate,
+            top=np.rint(n_bins * rate) if self.degree else n_bins - 1.0,
+        )
 
     def relative_scale(self, census, scale):
         """sqrt(1 / n_bins_j), sqrt(h_j) in units of x, or 1."""

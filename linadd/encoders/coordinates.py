@@ -7,7 +7,8 @@ u is always computed in float64 from the widened x, so equal values give equal b
     spike      edge_k = edge_(k+1) = x: a bin of its own, u = k + 1/2
 
 A *position* is what a block of rows keeps, 4 bytes a value: for local bases u in fixed point (int32; the bin is exact,
-the fraction within 2^-24), for dense bases u rounded once to float32.
+the fraction within 2^-24), for dense bases u rounded once to float32. A *code* is kept instead on request, 1 or 2 bytes
+a value: the nearest of evenly spaced coordinates, which a grid of each feature names (`Grid`).
 """
 
 from typing import NamedTuple
@@ -15,6 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from linadd._jit import compiled
+from linadd.choices import PRECISIONS
+from linadd.errors import ConfigError
 
 MAX_FRACTION_BITS = 24  # what a float32 fraction can hold
 STRIDE = 64  # edges that are compared at once, by vectors: faster than halving, up to some thousand bins
@@ -30,6 +33,47 @@ class Axes(NamedTuple):
     n_bins: np.ndarray  # int64, bins in use; 0 where the basis is dense
     edges: np.ndarray  # (n_features, n_edges); a feature without knots of its own starts with NaN
     has_knots: bool  # any feature has
+
+
+class Grid(NamedTuple):
+    """The coordinates that codes stand for, as arrays of length n_features: code c is min(first + c step, last).
+
+    The ends of the range, the edges of all bins and the spikes have codes of their own. A feature of whole numbers,
+    fewer than there are codes, on an affine map has one code a number. A basis of degree 0 has one code a bin.
+    """
+
+    first: np.ndarray  # float32
+    step: np.ndarray  # float32
+    last: np.ndarray  # float32; just below n_bins, so that the last bin closes; infinite for a dense basis
+    rate: np.ndarray  # float64: codes a unit of u, 1 / step before its rounding
+    top: np.ndarray  # float64: the greatest code
+
+
+NO_GRID = Grid(*(np.empty(0, dtype) for dtype in (np.float32, np.float32, np.float32, np.float64, np.float64)))
+
+
+def codes_per_bin(precision, n_bins, degree):
+    """Codes of each of n_bins bins: 1 for degree 0, else an even number, as a spike stands in the middle of its bin.
+
+    Raises
+    ------
+    ConfigError
+        Where there are too many bins for the codes of this precision.
+    """
+    top = 256 ** PRECISIONS[precision] - 1
+    most = top // 2 if degree else top + 1
+    if n_bins > most:
+        raise ConfigError(
+            f"precision: the codes of {precision!r} tell up to {most} bins apart; n_bins={n_bins} is above. Use "
+            "'uint16' or 'exact'."
+        )
+    return 2 * (top // (2 * n_bins)) if degree else 1
+
+
+def whole_numbers(census, dtype, precision):
+    """Mask of the features whose values are integers of a range that has a code for each, bool (n_features,)."""
+    span = census.maximum - census.minimum
+    return (span > 0) & (span < 256 ** PRECISIONS[precision]) & (np.dtype(dtype).kind in "iu")
 
 
 def fraction_bits(n_bins):
@@ -94,3 +138,21 @@ def float_positions(X, axes, u, positions):
         locate_row(X, i, axes, u)
         for j in range(X.shape[1]):
             positions[i, j] = np.float32(u[j])
+
+
+@compiled
+def grid_codes(X, axes, grid, u, codes):
+    """Codes of a block of rows X, into unsigned `codes` of the same shape; u is scratch."""
+    first, rate, top = grid.first, grid.rate, grid.top
+    for i in range(X.shape[0]):
+        locate_row(X, i, axes, u)
+        for j in range(X.shape[1]):
+            codes[i, j] = np.int64(min((u[j] - first[j]) * rate[j] + 0.5, top[j]))
+
+
+@compiled
+def coordinate(positions, grid, j):
+    """Coordinate of feature j, float32, of a row of codes or of float32 positions: the branch is the compiler's."""
+    if positions.itemsize < 4:
+        return min(grid.first[j] + grid.step[j] * np.float32(positions[j]), grid.last[j])
+    return np.float32(positions[j])

@@ -9,9 +9,13 @@ import scipy.sparse
 
 from linadd._jit import compiled
 from linadd.encoders import bspline, fourier, hermite
-from linadd.encoders.coordinates import locate_row
+from linadd.encoders.coordinates import Axes, locate_row
+from linadd.encoders.tables import N_CODES, add_tables, every_code, tabulate_row
 from linadd.errors import DataError
 from linadd.penalty import penalised_code
+
+TABLE_ROWS = 1024  # of uint8, from which on tables of all values are less work
+TABLE_BYTES, PIECE_BYTES = 4_000_000, 1_000_000  # of tables that are held at once; of rows that stay in a cache
 
 
 @compiled
@@ -40,39 +44,79 @@ def encode_coordinates(u, axes, basis, index, values):
 
 
 @compiled
-def decide_row(index, values, coef, decisions):
-    """decisions[o] += sum_j coef[j, :, o] . phi(x_j) of one encoded row."""
+def decide_row(index, values, coef, decisions, parts):
+    """decisions[o] += sum_j coef[j, :, o] . phi(x_j) of one encoded row; parts (n_outputs,) is scratch.
+
+    Each feature is summed by itself before it is added, so that tables of a feature's part (`tables.py`) give the same
+    bits.
+    """
     n_local, n_features = values.shape
     n_outputs = decisions.shape[0]
     if n_outputs == 1:
         total = decisions[0]
         for j in range(n_features):
-            for m in range(n_local):
-                total += values[m, j] * coef[j, index[j] + m, 0]
+            part = values[0, j] * coef[j, index[j], 0]
+            for m in range(1, n_local):
+                part += values[m, j] * coef[j, index[j] + m, 0]
+            total += part
         decisions[0] = total
+    elif n_local == 2:
+        for j in range(n_features):
+            left, right = coef[j, index[j]], coef[j, index[j] + 1]
+            for o in range(n_outputs):
+                decisions[o] += values[0, j] * left[o] + values[1, j] * right[o]
     else:
         for j in range(n_features):
+            parts[:] = 0.0
             for m in range(n_local):
                 place, value = coef[j, index[j] + m], values[m, j]
                 for o in range(n_outputs):
-                    decisions[o] += value * place[o]
+                    parts[o] += value * place[o]
+            for o in range(n_outputs):
+                decisions[o] += parts[o]
 
 
 @compiled
 def decide_rows(X, axes, basis, coef, decisions, index, values, u):
     """Add the scores of every row of X to decisions (n_rows, n_outputs)."""
+    parts = np.empty(decisions.shape[1])
     for i in range(X.shape[0]):
         encode_row(X, i, axes, basis, index, values, u)
-        decide_row(index, values, coef, decisions[i])
+        decide_row(index, values, coef, decisions[i], parts)
+
+
+@compiled
+def tabulate_values(X, axes, basis, coef, tables, index, values, u):
+    """Scores of each feature apart, of row after row of X, into tables (n_outputs, n_features, n_rows)."""
+    for i in range(X.shape[0]):
+        encode_row(X, i, axes, basis, index, values, u)
+        tabulate_row(index, values, coef, i, tables)
+
+
+def decide_bytes(X, axes, basis, coef, decisions):
+    """decide_rows for uint8 rows, the same bits: a feature has 256 values at most, so its curve is a table."""
+    n_rows, n_features = X.shape
+    width = max(TABLE_BYTES // (8 * N_CODES * coef.shape[2]), 1)
+    piece_rows = PIECE_BYTES // min(width, n_features)
+    for start in range(0, n_features, width):
+        own = slice(start, min(start + width, n_features))
+        shape = own.stop - start
+        own_axes = Axes(*(array[own] for array in axes[:-1]), has_knots=axes.has_knots)
+        tables = np.empty((coef.shape[2], shape, N_CODES))
+        scratch = np.zeros(shape, np.int64), np.zeros((basis.n_local, shape)), np.zeros(shape)
+        tabulate_values(every_code(shape), own_axes, basis, coef[own], tables, *scratch)
+        for first in range(0, n_rows, piece_rows):
+            add_tables(X[first : first + piece_rows], start, tables, decisions[first : first + piece_rows])
 
 
 @compiled
 def certify_rows(X, axes, basis, coef, signed_duals, decisions, sums, index, values, u):
     """Scores of every row as in decide_rows, and sums[j, :, o] += signed_duals[i, o] phi(x_ij)."""
     n_local, n_features = values.shape
+    parts = np.empty(decisions.shape[1])
     for i in range(X.shape[0]):
         encode_row(X, i, axes, basis, index, values, u)
-        decide_row(index, values, coef, decisions[i])
+        decide_row(index, values, coef, decisions[i], parts)
         duals = signed_duals[i]
         if duals.any():
             for j in range(n_features):
@@ -142,8 +186,11 @@ def decide(encoder, X, coef, intercept):
     float64 array, shape (n_rows, n_outputs)
         sum_j coef_j . phi(x_j) + intercept.
     """
-    decisions = np.zeros((X.shape[0], coef.shape[2]))
-    decide_rows(X, encoder.axes, encoder.basis, np.require(coef, requirements="CW"), decisions, *make_scratch(encoder))
+    decisions, coef = np.zeros((X.shape[0], coef.shape[2])), np.require(coef, requirements="CW")
+    if X.dtype == np.uint8 and len(X) >= TABLE_ROWS:
+        decide_bytes(X, encoder.axes, encoder.basis, coef, decisions)
+    else:
+        decide_rows(X, encoder.axes, encoder.basis, coef, decisions, *make_scratch(encoder))
     return decisions + intercept
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from linadd._jit import compiled, compiled_sums
 from linadd._simd import N_LANES, aligned_zeros, load, multiply_add, padded, splat, store
 from linadd.encoders import bspline, fourier, hermite
-from linadd.encoders.coordinates import fixed_positions, float_positions
+from linadd.encoders.coordinates import coordinate, fixed_positions, float_positions, grid_codes
 
 
 class Space(NamedTuple):
@@ -58,9 +58,14 @@ def positions_dtype(encoder):
 
 
 def locate(encoder, X, positions):
-    """Write the positions of a block of rows X (n_rows, n_features), any real dtype, to an array of the same shape."""
+    """Write the positions, or the codes, of rows X (n_rows, n_features), any real dtype, to an array of that shape.
+
+    The dtype of `positions` says which: that of `positions_dtype`, or for codes uint8 or uint16, the encoder's grid's.
+    """
     u = np.empty(encoder.n_features)
-    if encoder.is_local:
+    if positions.dtype.itemsize < 4:
+        grid_codes(X, encoder.axes, encoder.grid, u, positions)
+    elif encoder.is_local:
         fixed_positions(X, encoder.axes, encoder.bits, u, positions)
     else:
         float_positions(X, encoder.axes, u, positions)
@@ -68,18 +73,23 @@ def locate(encoder, X, positions):
 
 @compiled
 def encode_row(basis, positions, scratch):
-    """Encode one row of positions into scratch; the branch on the encoder is taken here, once a row."""
+    """Encode one row of positions or codes into scratch; the branch on the encoder is taken here, once a row."""
     if basis.code == bspline.CODE:
-        bspline.encode_row(positions, basis.n_local - 1, basis.bits, scratch.index, scratch.values)
+        if positions.itemsize < 4:
+            bspline.encode_codes(positions, basis.n_local - 1, basis.grid, scratch.index, scratch.values)
+        else:
+            bspline.encode_row(positions, basis.n_local - 1, basis.bits, scratch.index, scratch.values)
     elif basis.code == fourier.CODE:
         for j in range(positions.shape[0]):
-            fourier.encode_coordinate(np.float64(positions[j]), basis.weights, j, scratch.values)
+            u = np.float64(coordinate(positions, basis.grid, j))
+            fourier.encode_coordinate(u, basis.weights, j, scratch.values)
     elif basis.code == hermite.CODE:
         for j in range(positions.shape[0]):
-            hermite.encode_coordinate(np.float64(positions[j]), basis.weights, j, scratch.values)
+            u = np.float64(coordinate(positions, basis.grid, j))
+            hermite.encode_coordinate(u, basis.weights, j, scratch.values)
     else:
         for j in range(positions.shape[0]):
-            scratch.values[0, j] = positions[j]
+            scratch.values[0, j] = coordinate(positions, basis.grid, j)
 
 
 @compiled_sums

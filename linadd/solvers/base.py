@@ -50,7 +50,7 @@ class Problem:
     folds : int16 array, shape (n_rows,)
         Fold of each row; 0 where there are none.
     positions : array, shape (n_rows, n_features), or None
-        All rows as the solver keeps them, where they fit the memory limit.
+        All rows as the solver keeps them, positions or codes, where they fit the memory limit.
     positive : int32 array, shape (n_outputs,)
         Place in the classes of each output's positive class.
     cost : float64 array, shape (n_outputs,)
@@ -188,6 +188,9 @@ class SolverResult:
         Primal and dual bounds a output; None where the solver has none.
     interrupted : bool
         Stopped by Ctrl-C.
+    gap_on_codes : float or None
+        Relative duality gap, of the worst output, of the problem on the codes that the rows were kept as, where the
+        certified gap of the rows themselves did not reach `tol`; else None.
     """
 
     coef: np.ndarray
@@ -198,3 +201,4 @@ class SolverResult:
     history: list
     certificate: object = None
     interrupted: bool = False
+    gap_on_codes: float | None = None

@@ -1,7 +1,8 @@
 """Rows for the solvers: training chunks read, located and measured ahead of the solver, grouped into blocks.
 
-A block holds positions, 4 bytes a value, and what a visit needs of each row. If all rows fit, the one block stays in
-memory from pass to pass; else blocks are re-formed in every pass and the chunks of the next one are read meanwhile.
+A block holds positions, 4 bytes a value, and what a visit needs of each row. If all rows fit, as positions or as codes,
+the one block stays in memory from pass to pass; else blocks are re-formed in every pass and the chunks of the next one
+are read meanwhile.
 """
 
 from functools import partial
@@ -18,7 +19,7 @@ NO_DUALS = np.zeros((0, 0), np.float32)
 class Block(NamedTuple):
     """Rows in memory, for compiled loops."""
 
-    positions: np.ndarray  # int32 or float32 (n_rows, n_features)
+    positions: np.ndarray  # int32 or float32, or codes (n_rows, n_features)
     norms: np.ndarray  # float32 (n_rows,): |z_i|^2
     kappas: np.ndarray  # float32 (n_rows,)
     targets: np.ndarray  # int32 (n_rows,): place in classes

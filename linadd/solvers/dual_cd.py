@@ -32,9 +32,10 @@ from linadd.encoders.rows import (
 from linadd.losses import LOGISTIC, conjugate, conjugate_slope, dual_step, loss_value, projected_gradient
 from linadd.solvers.base import SolverResult
 from linadd.solvers.blocks import BlockReader
+from linadd.solvers.held_codes import is_floor, on_codes
 from linadd.solvers.merging import mean_scores, merge, subtract_centre
 from linadd.solvers.outputs import row_cost
-from linadd.solvers.stopping import Certifier, GapForecast, squared_norms
+from linadd.solvers.stopping import Certifier, GapForecast, relative_gap, squared_norms
 
 
 class State(NamedTuple):
@@ -178,6 +179,9 @@ class DualCD:
         run.memory.take(coef_bytes(encoder, n_outputs, n_partial))
         self.reader = BlockReader(problem, run.plan, run.memory)
         self.certifier = Certifier(problem, run.memory, run.plan.n_rows)
+        coded = on_codes(problem)
+        self.code_certifier = None if coded is None else Certifier(coded, run.memory, run.plan.n_rows)
+        self.gap_on_codes, self.is_at_floor = None, False
         least_violation = 0.0 if run.stop_on == "violation" else min(1e-3, 0.1 * run.tol)
         self.outputs = problem.outputs(least_violation)
         self.conjugates = np.zeros(n_outputs)
@@ -197,12 +201,12 @@ class DualCD:
                     break
             is_last = interrupted or epoch == self.run.max_epochs - 1
             converged = self.finish_epoch(epoch, is_last)
-            if converged or is_last:
+            if converged or is_last or self.is_at_floor:
                 break
         certifier = self.certifier
         return SolverResult(
             certifier.coef, certifier.intercept, converged, epoch + 1, self.reader.reads + certifier.reads,
-            self.history, certifier.certificate, interrupted,
+            self.history, certifier.certificate, interrupted, self.gap_on_codes,
         )  # fmt: skip
 
     def start_epoch(self):
@@ -321,7 +325,13 @@ class DualCD:
             candidates.append(self.problem.encoder_coef((self.average / self.n_averaged).astype(np.float32)))
         start = self.state.terms[INTERCEPT]
         which = np.flatnonzero(self.is_open)
-        return self.certifier.certify(candidates, self.reader.duals, start, which).gaps
+        gaps, self.gap_on_codes = self.certifier.certify(candidates, self.reader.duals, start, which).gaps, None
+        if self.code_certifier is not None and (gaps > self.run.tol).any():
+            above = np.flatnonzero(gaps > self.run.tol)
+            self.code_certifier.certify(candidates, self.reader.duals, start, above)
+            coded = relative_gap(self.code_certifier.primal[above], self.code_certifier.dual[above])
+            self.gap_on_codes, self.is_at_floor = float(coded.max()), is_floor(gaps[above], coded, self.run.tol).all()
+        return gaps
 
 
 def make_visit(n_outputs):

@@ -44,9 +44,10 @@ def empty_codes(encoder):
 @compiled
 def encode_rows(basis, positions, coef, scratch, columns, values, scores):
     """Codes of rows of positions; adds their decisions under float64 coef to scores (n_rows, n_outputs)."""
+    parts = np.empty(scores.shape[1])
     for i in range(positions.shape[0]):
         encode_row(basis, positions[i], scratch)
-        decide_row(scratch.index, scratch.values, coef, scores[i])
+        decide_row(scratch.index, scratch.values, coef, scores[i], parts)
         for j in range(positions.shape[1]):
             columns[i, j] = j * basis.n_basis + scratch.index[j]
             for m in range(basis.n_local):
@@ -54,7 +55,7 @@ def encode_rows(basis, positions, coef, scratch, columns, values, scores):
 
 
 def encode(encoder, positions, coef, codes, scores, n_threads):
-    """encode_rows, each thread an equal share of the rows."""
+    """encode_rows, each thread an equal share of the rows; coef and scores of no outputs give the codes alone."""
     bounds = np.linspace(0, len(positions), n_threads + 1).astype(int)
     shares = [slice(*pair) for pair in pairwise(bounds)]
     tasks = [
@@ -120,12 +121,13 @@ def add_products(columns, values, weights, j, gram):
 def add_rows(columns, values, weights, outputs, features, is_local, sums, gram):
     """Add a piece of rows to the sums of some outputs, and of the features in range(*features).
 
-    weights (n_outputs, n_sums, n_rows); sums (n_outputs, n_sums, n_columns) += weight phi. gram (n_outputs, n_columns,
-    n_columns) += h phi phi', h = weights[:, CURVATURE]: the lower triangle, by whole blocks of features; may be empty.
+    weights (n_outputs, n_sums, n_rows); sums (n_outputs, n_sums or 0, n_columns) += weight phi. gram (n_outputs,
+    n_columns, n_columns) += h phi phi', h = weights[:, CURVATURE]: the lower triangle, by whole blocks of features; may
+    be empty.
     """
     for o in outputs:
         for j in range(features[0], features[1]):
-            for s in range(weights.shape[1]):
+            for s in range(sums.shape[1]):
                 for i in range(columns.shape[0]):
                     weight, at = weights[o, s, i], columns[i, j]
                     if weight != 0.0:

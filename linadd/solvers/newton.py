@@ -34,7 +34,7 @@ from linadd.encoders.rows import locate, positions_dtype
 from linadd.errors import ConfigError
 from linadd.solvers.base import SolverResult
 from linadd.solvers.gram import CURVATURE, RESIDUAL, complete_hessian, factorise, penalise_rows_and_columns, substitute
-from linadd.solvers.plan import BYTES_PER_VALUE
+from linadd.solvers.held_codes import is_floor, on_codes
 from linadd.solvers.row_sums import RowSums
 from linadd.solvers.stopping import Certifier, best_intercept, intercept_terms, relative_gap
 
@@ -84,7 +84,7 @@ class Newton:
         self.duals = run.memory.zeros("dual variables", self.rows.duals.shape, np.float32)
         self.targets = np.full(n_outputs, run.tol)  # of the gap of each output
         self.is_stalled = np.zeros(n_outputs, bool)
-        self.passes = 0
+        self.passes, self.gap_on_codes, self.is_coded = 0, None, on_codes(problem) is not None
 
     def penalised(self, code):
         """s D_d'^-1 phi, flat, of sums of plain codes."""
@@ -235,17 +235,22 @@ class Newton:
                 run.on_epoch(history[-1])
         return SolverResult(
             certifier.coef, certifier.intercept, certified <= run.tol, self.passes,
-            self.rows.reads + certifier.reads, history, certifier.certificate, interrupted,
+            self.rows.reads + certifier.reads, history, certifier.certificate, interrupted, self.gap_on_codes,
         )  # fmt: skip
 
     def certify(self, certifier):
         """Judge the present points and the ends of their steps; returns the certified gap of the worst output.
 
-        An output that is found above the tolerance, by float32 coefficients, gets a stricter target.
+        An output that is found above the tolerance, by float32 coefficients, gets a stricter target, unless the codes
+        that its rows are kept as are the cause.
         """
         candidates = [self.coef(point).astype(np.float32) for point in (self.point, self.point + self.step)]
         gaps = certifier.certify(candidates, self.duals, self.point[:, -1]).gaps
-        self.targets = np.where(gaps > self.run.tol, np.minimum(self.targets, 0.1 * self.gaps), self.targets)
+        is_above, self.gap_on_codes = gaps > self.run.tol, None
+        if self.is_coded and is_above.any():
+            self.gap_on_codes = float(self.gaps.max())
+            is_above &= ~is_floor(gaps, self.gaps, self.run.tol)
+        self.targets = np.where(is_above, np.minimum(self.targets, 0.1 * self.gaps), self.targets)
         return float(gaps.max())
 
 
@@ -278,12 +283,13 @@ def draw_sample(problem, run, share):
     n_rows, n_features = len(problem.targets), problem.encoder.n_features
     run_rows = min(run.plan.chunk_rows, -(-n_rows // N_RUNS))
     n_runs = -(-n_rows // run_rows)
-    fitting = run.memory.left // 2 // (run_rows * n_features * BYTES_PER_VALUE)
+    dtype = positions_dtype(problem.encoder) if problem.positions is None else problem.positions.dtype
+    fitting = run.memory.left // 2 // (run_rows * n_features * np.dtype(dtype).itemsize)
     n_drawn = min(round(share * n_runs), fitting)
     drawn = np.sort(run.plan.generator(0, 0).choice(n_runs, n_drawn, replace=False)) * run_rows
     slices = [slice(start, min(start + run_rows, n_rows)) for start in drawn.tolist()]
     rows = np.concatenate([np.arange(own.start, own.stop) for own in slices] or [np.empty(0, np.int64)])
-    positions = np.empty((len(rows), n_features), positions_dtype(problem.encoder))
+    positions = np.empty((len(rows), n_features), dtype)
     run.memory.take(positions.nbytes)
     if problem.positions is not None:
         np.take(problem.positions, rows, axis=0, out=positions)

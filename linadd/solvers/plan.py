@@ -8,9 +8,10 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
+from linadd.choices import PRECISIONS
 from linadd.errors import ConfigError
 
-BYTES_PER_VALUE = 4  # of a position
+BYTES_PER_VALUE = PRECISIONS["exact"]  # of a position
 MIN_CHUNKS, MIN_BLOCKS = 400, 10
 SWEEPS_PER_BLOCK = 3
 SERIAL_ROWS = 20_000  # below, one partial solution
@@ -39,6 +40,8 @@ class Plan:
         All rows are one block, kept from pass to pass.
     seed : int
         Seed of every permutation.
+    precision : {"exact", "uint16", "uint8"}
+        What rows are kept as; codes only where all rows fit as codes.
     """
 
     n_rows: int
@@ -49,6 +52,7 @@ class Plan:
     segment_rows: int
     fits: bool
     seed: int
+    precision: str = "exact"
 
     @property
     def n_chunks(self):
@@ -56,8 +60,9 @@ class Plan:
         return -(-self.n_rows // self.chunk_rows)
 
     def block_bytes(self, n_features):
-        """Bytes of the positions of a block."""
-        return min(self.block_chunks * self.chunk_rows, self.n_rows) * n_features * BYTES_PER_VALUE
+        """Bytes of the positions, or codes, of a block."""
+        n_rows = min(self.block_chunks * self.chunk_rows, self.n_rows)
+        return n_rows * n_features * PRECISIONS[self.precision]
 
     def chunk_bounds(self, chunk):
         """(start, stop) rows of a training chunk."""
@@ -79,7 +84,7 @@ class Plan:
         return asdict(self)
 
 
-def make_plan(n_rows, n_features, memory_limit, training_chunk=1000, n_partial="auto", seed=0):
+def make_plan(n_rows, n_features, memory_limit, training_chunk=1000, n_partial="auto", seed=0, precision="exact"):
     """The plan of `architecture.md` 9.
 
     Parameters
@@ -87,13 +92,16 @@ def make_plan(n_rows, n_features, memory_limit, training_chunk=1000, n_partial="
     n_rows, n_features : int
         Shape of the data.
     memory_limit : int
-        Bytes; half of them may hold rows, at 4 bytes a value.
+        Bytes; half of them may hold rows, at 4 bytes a value, or at those of a code.
     training_chunk : int
         Rows of a training chunk, at most.
     n_partial : int or "auto"
         Partial solutions; auto: 1 below 20,000 rows, else 2.
     seed : int
         Seed of the order.
+    precision : {"exact", "uint16", "uint8"}
+        What to keep the rows as. Blocks that are read anew in every pass hold positions whatever it is: codes would
+        only cost exactness.
 
     Raises
     ------
@@ -108,10 +116,10 @@ def make_plan(n_rows, n_features, memory_limit, training_chunk=1000, n_partial="
         raise ConfigError(f"partial_solutions: {n_partial} is below 1.")
     segment_rows = -(-n_rows // SEGMENTS_PER_EPOCH)
     rows_that_fit = memory_limit // 2 // (BYTES_PER_VALUE * n_features)
-    if n_rows <= rows_that_fit:
+    if n_rows <= memory_limit // 2 // (PRECISIONS[precision] * n_features):
         chunk_rows = min(training_chunk, n_rows)
         n_chunks = -(-n_rows // chunk_rows)
-        return Plan(n_rows, chunk_rows, n_chunks, 1, n_partial, segment_rows, True, seed)
+        return Plan(n_rows, chunk_rows, n_chunks, 1, n_partial, segment_rows, True, seed, precision)
     chunk_rows = min(training_chunk, -(-n_rows // MIN_CHUNKS))
     n_chunks = -(-n_rows // chunk_rows)
     if rows_that_fit < chunk_rows:

@@ -1,14 +1,17 @@
 """One pass over the rows for Newton's method: decisions, gradient, dual point and Gram matrix, at one point.
 
-Rows come in index order, from memory or from the source, so either gives the same bits (see `gram.py`).
+Rows come in index order, from memory or from the source, so either gives the same bits (see `gram.py`). Rows that are
+kept as bytes are scored by tables, and their weights summed by code: see `encoders/tables.py`.
 """
 
 from contextlib import closing
+from itertools import pairwise
 
 import numpy as np
 
 from linadd._jit import compiled, run_threads
-from linadd.encoders.rows import locate, positions_dtype
+from linadd.encoders.rows import locate, make_scratch, positions_dtype
+from linadd.encoders.tables import N_CODES, add_tables, collect_codes, every_code, scatter_codes, tabulate_codes
 from linadd.losses import dual_upper, loss_curvature, loss_slope, loss_value
 from linadd.solvers import gram
 from linadd.solvers.gram import CURVATURE, NEGATIVE, POSITIVE, RESIDUAL
@@ -84,7 +87,11 @@ class RowSums:
         self.sums = np.zeros((n_outputs, 4, n_columns))
         self.gram = np.zeros((n_outputs * has_gram, n_columns, n_columns))
         self.codes = gram.empty_codes(encoder)
-        memory.take(self.sums.nbytes + self.gram.nbytes + self.codes.values.nbytes)
+        self.is_bytes = problem.positions is not None and problem.positions.dtype == np.uint8
+        self.code_sums = np.zeros((n_outputs * self.is_bytes, 4, encoder.n_features, N_CODES))
+        self.tables = np.empty((n_outputs * self.is_bytes, encoder.n_features, N_CODES))
+        arrays = self.sums, self.gram, self.code_sums, self.tables, *self.codes
+        memory.take(sum(array.nbytes for array in arrays))
         self.reads, self.has_old = 0, False
 
     def pieces(self):
@@ -127,11 +134,18 @@ class RowSums:
         """
         self.sums[...] = 0
         self.gram[...] = 0
+        self.code_sums[...] = 0
+        encoder = self.problem.encoder
+        fixed = encoder.basis, every_code(encoder.n_features)
+        if self.is_bytes:
+            tabulate_codes(*fixed, coef, self.tables, make_scratch(encoder))
         with closing(self.pieces()) as pieces:
             for first_row, positions in pieces:
                 if first_row and should_stop():
                     return False
                 self.add(first_row, positions, coef, offset, outputs, n_threads)
+        for code_sums, sums in zip(self.code_sums, self.sums, strict=False):  # none, or one for each output
+            collect_codes(*fixed, code_sums, make_scratch(encoder), sums)
         self.has_old = True
         return True
 
@@ -140,7 +154,13 @@ class RowSums:
         problem, encoder, n_rows = self.problem, self.problem.encoder, len(positions)
         own, codes = slice(first_row, first_row + n_rows), self.codes.rows(n_rows)
         scores = np.tile(offset, (n_rows, 1))
-        gram.encode(encoder, positions, coef, codes, scores, n_threads)
+        n_encoded = 0 if self.is_bytes else problem.n_outputs
+        if self.is_bytes:
+            bounds = np.linspace(0, n_rows, n_threads + 1).astype(int)
+            parts = [slice(*pair) for pair in pairwise(bounds)]
+            run_threads(add_tables, [(positions[part], 0, self.tables, scores[part]) for part in parts], n_threads)
+        if not self.is_bytes or len(self.gram):
+            gram.encode(encoder, positions, coef[..., :n_encoded], codes, scores[:, :n_encoded], n_threads)
         self.new[:, own] = scores.T
         weights = np.empty((problem.n_outputs, 4, n_rows))
         before = self.old if self.has_old else self.new
@@ -149,11 +169,14 @@ class RowSums:
                 problem.loss.code, before[o, own], self.new[o, own], problem.targets[own], problem.costs[own],
                 problem.positive[o], problem.cost[o], weights[o], self.duals[own], o,
             )  # fmt: skip
-        tasks = [
-            (*codes, weights, outputs, features, encoder.is_local, self.sums, self.gram)
-            for features in gram.shares_of_triangle(encoder.n_features, n_threads)
-        ]
-        run_threads(gram.add_rows, tasks, n_threads)
+        shares = gram.shares_of_triangle(encoder.n_features, n_threads)
+        if self.is_bytes:
+            tasks = [(positions, weights[o], *share, self.code_sums[o]) for o in outputs for share in shares]
+            run_threads(scatter_codes, tasks, n_threads)
+        if not self.is_bytes or len(self.gram):
+            sums = self.sums[:, : 0 if self.is_bytes else None]
+            tasks = [(*codes, weights, outputs, share, encoder.is_local, sums, self.gram) for share in shares]
+            run_threads(gram.add_rows, tasks, n_threads)
 
     def line(self, o, eta):
         """line_terms of an output."""

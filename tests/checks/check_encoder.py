@@ -5,12 +5,13 @@ its defaults as soon as it is in the list; further variants go to VARIANTS, and 
 """
 
 import json
+from itertools import product
 
 import numpy as np
 
 from linadd.encoders import ENCODERS, from_state, make_encoder
 from linadd.encoders.exact import decide, encode
-from linadd.encoders.rows import locate, positions_dtype
+from linadd.encoders.rows import encode_row, locate, make_scratch, positions_dtype
 from linadd.sources import open_source
 from tests.encoders import explicit
 
@@ -44,9 +45,9 @@ def dense(encoder, X, **options):
     return encode(encoder, X, **options).toarray().reshape(len(X), encoder.n_features, encoder.n_basis)
 
 
-def located(encoder, X):
-    """Positions of rows."""
-    positions = np.empty(X.shape, positions_dtype(encoder))
+def located(encoder, X, dtype=None):
+    """Positions of rows, or codes of a dtype."""
+    positions = np.empty(X.shape, dtype or positions_dtype(encoder))
     locate(encoder, X, positions)
     return positions
 
@@ -164,6 +165,36 @@ def check_positions(encoder, X):
     np.testing.assert_array_equal(positions, np.minimum(np.floor(u * one), encoder.axes.n_bins * one - 1))
     index = encode(encoder, X).indices.reshape(len(X), encoder.n_features, -1)[:, :, 0]
     np.testing.assert_array_equal(positions >> encoder.bits, index - np.arange(encoder.n_features) * encoder.n_basis)
+
+
+def check_grid(encoder, X):
+    """A code stands for the nearest point of its grid; ends and edges have their own, and codes rise with x."""
+    X = X[:60]
+    whole, in_order = np.clip(np.rint(X), -60, 60), np.sort(X, axis=0)
+    for precision, rows in product(("uint8", "uint16"), (X, whole, in_order)):
+        coded = make_encoder(encoder.name, **encoder.options).fit(explicit.census_of(rows))
+        coded.use_codes(explicit.census_of(rows), np.int8 if rows is whole else rows.dtype, precision)
+        codes, grid = located(coded, rows, precision), coded.basis.grid
+        u = np.array([[explicit.coordinate(coded.axes, x, j) for j, x in enumerate(row)] for row in rows])
+        back = np.minimum(grid.first + grid.step * codes.astype(np.float32), grid.last)
+        is_bin = encoder.is_local and encoder.n_local == 1
+        scale = np.abs(u).max(axis=0) + 1  # float32 holds 24 bits
+        assert (np.abs(back - u) <= grid.step * 0.5 + 3e-7 * scale).all()
+        is_special = (u == u.min(axis=0)) | (u == u.max(axis=0)) | ((2 * u == np.rint(2 * u)) & encoder.is_local)
+        is_special |= np.isnan(coded.axes.edges[:, 0]) & (rows is whole)
+        if is_bin:
+            np.testing.assert_array_equal(back, np.minimum(np.floor(u), coded.axes.n_bins - 1) + 0.5)
+        else:
+            np.testing.assert_allclose(np.where(is_special, back - u, 0) / scale, 0, atol=3e-7)
+        if rows is in_order:
+            assert (np.diff(codes.astype(int), axis=0) >= 0).all()
+        scratch, code = make_scratch(coded), explicit.codes_of_coordinates(coded, back.astype(np.float64))
+        for row, expected in zip(codes, code, strict=True):
+            encode_row(coded.basis, row, scratch)
+            found = np.zeros_like(expected)
+            columns = np.arange(coded.n_local)[:, None] + scratch.index
+            np.put_along_axis(found, columns.T, scratch.values.T, axis=1)
+            np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6 * np.abs(expected).max())
 
 
 def check_state(encoder, X):

@@ -103,9 +103,13 @@ def codes(encoder, X):
 
 def codes_of_positions(encoder, positions):
     """phi of positions as the solver stores them: fixed point for local bases, float32 for dense ones."""
-    u = positions.astype(np.float64) / (1 << encoder.bits)
-    code = np.empty((*positions.shape, encoder.n_basis))
-    for i, j in np.ndindex(positions.shape):
+    return codes_of_coordinates(encoder, positions.astype(np.float64) / (1 << encoder.bits))
+
+
+def codes_of_coordinates(encoder, u):
+    """phi of coordinates below the end of the last bin."""
+    code = np.empty((*u.shape, encoder.n_basis))
+    for i, j in np.ndindex(u.shape):
         if encoder.is_local:
             code[i, j] = spline(u[i, j], 1 << 30, encoder.options["degree"], encoder.n_basis)
         else:

@@ -50,6 +50,17 @@ def test_one_row_too_many_makes_blocks_of_a_tenth():
     assert sum(map(len, visited(plan, 0))) == 2500 and len(visited(plan, 0)) == 10
 
 
+@pytest.mark.parametrize(("precision", "size"), [("uint16", 2), ("uint8", 1)])
+def test_codes_let_more_rows_fit(precision, size):
+    limit = 2 * size * N_FEATURES * 2500
+    plan = make_plan(2500, N_FEATURES, limit, precision=precision)
+    assert (plan.fits, plan.n_sweeps, plan.precision) == (True, 1, precision)
+    assert plan.block_bytes(N_FEATURES) == limit / 2
+    # One row too many: as without codes.
+    assert make_plan(2501, N_FEATURES, limit, precision=precision) == make_plan(2501, N_FEATURES, limit)
+    assert make_plan(10, N_FEATURES, 10**6, precision=precision).precision == precision
+
+
 def test_a_block_holds_no_more_than_fits():
     plan = make_plan(100_000, N_FEATURES, 2500 * ROW_BYTES)
     assert (plan.chunk_rows, plan.block_chunks) == (250, 10)
