@@ -24,7 +24,10 @@ __all__ = [
     "SOLVERS",
     "SPLINE_DEGREES",
     "STOPPING_RULES",
+    "WATCHED",
 ]
+
+WATCHED = ("validation", "early_stopping", "patience")  # options of the solvers that make passes
 
 # Name of an encoder or solver -> the options that only some of its kind take.
 ENCODERS = {
@@ -34,9 +37,9 @@ ENCODERS = {
     "identity": ("clamp",),
 }
 SOLVERS = {
-    "dual-cd": ("tol", "precision", "stop_on", "partial_solutions"),
-    "newton": ("tol", "precision", "hessian_sample"),
-    "sgd": ("precision", "schedule", "average", "shuffle", "certify"),
+    "dual-cd": ("tol", "precision", "stop_on", "partial_solutions", *WATCHED),
+    "newton": ("tol", "precision", "hessian_sample", *WATCHED),
+    "sgd": ("precision", "schedule", "average", "shuffle", "certify", *WATCHED),
     "liblinear": ("tol", "certify"),
 }
 AUTO_SOLVERS = ("dual-cd", "newton")  # that solver="auto" may stand for

@@ -76,6 +76,12 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         Share of the rows that newton takes the Hessian from.
     schedule, average, shuffle, n_expected
         Of sgd and `partial_fit`: step sizes, average of the iterates, order of the rows, rows expected of a stream.
+    validation : None, float or path
+        Rows to score after every pass of `fit` (`history_`): a fraction to hold out, or a file.
+    early_stopping : bool
+        End where the validation loss has not fallen for `patience` passes, and keep the best model.
+    patience : int
+        Passes without a lower validation loss before early stopping ends.
     certify : bool
         Spend two more reads for the gap of a solver that has none.
     stop_on : {"gap", "violation"}
@@ -152,6 +158,9 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         average=True,
         shuffle=True,
         n_expected=100_000,
+        validation=None,
+        early_stopping=False,
+        patience=5,
         certify=False,
         stop_on="gap",
         warm_start=False,
@@ -186,6 +195,9 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         self.average = average
         self.shuffle = shuffle
         self.n_expected = n_expected
+        self.validation = validation
+        self.early_stopping = early_stopping
+        self.patience = patience
         self.certify = certify
         self.stop_on = stop_on
         self.warm_start = warm_start

@@ -1,6 +1,7 @@
 """Every training option: name, default, choices and meaning, declared once for Python, the command line and models."""
 
 import math
+import os
 from dataclasses import dataclass, field, fields
 from numbers import Real
 from typing import Any
@@ -62,6 +63,11 @@ class Options:
     average: bool = option(True, "report the averaged iterate of sgd")
     shuffle: bool = option(True, "visit rows in a fresh random order every pass (sgd only: dual-cd always does)")
     n_expected: int = option(100_000, "rows that sgd expects of a stream", least=1)
+    validation: Any = option(None, "rows to score after every pass: a file, or the fraction of the rows to hold out")
+    early_stopping: bool = option(
+        False, "end where the loss of the validation rows has not fallen for some passes (patience), and keep the best"
+    )
+    patience: int = option(5, "passes without a lower validation loss before early stopping ends", least=1)
     certify: bool = option(False, "spend the extra reads for the gap of a solver that has none")
     stop_on: str = option("gap", "stopping rule: relative duality gap, or LIBLINEAR's violation", STOPPING_RULES)
     seed: int = option(0, "seed of every random choice", least=0, most=2**32 - 1)
@@ -74,6 +80,11 @@ class Options:
             check_option(entry, getattr(self, entry.name))
         check_class_weight(self.class_weight)
         check_partial_solutions(self.partial_solutions)
+        check_validation(self.validation)
+        if self.early_stopping and self.validation is None:
+            raise ConfigError("early_stopping: there are no rows to watch. Give validation=0.1, or a file.")
+        if self.validation is not None and self.solver == "liblinear":
+            raise ConfigError("validation: the solver liblinear has no passes to watch. Use dual-cd, newton or sgd.")
         make_encoder(self.encoder, **self.encoder_options()).check_precision(self.precision)
         if self.schedule == "pegasos" and self.loss != "hinge":
             raise ConfigError(f"schedule: 'pegasos' is for hinge loss; with {self.loss} use 'shifted'.")
@@ -94,6 +105,8 @@ class Options:
         values = {entry.name: getattr(self, entry.name) for entry in fields(self)}
         if isinstance(self.class_weight, dict):
             values["class_weight"] = {str(label): float(factor) for label, factor in self.class_weight.items()}
+        if isinstance(self.validation, os.PathLike):
+            values["validation"] = os.fspath(self.validation)
         return {name: value.item() if hasattr(value, "item") else value for name, value in values.items()}
 
 
@@ -142,3 +155,10 @@ def check_partial_solutions(value):
         return
     if isinstance(value, (bool, str)) or not hasattr(value, "__index__") or value < 1:
         raise ConfigError(f"partial_solutions: {value!r} is not 'auto' or an integer of at least 1.")
+
+
+def check_validation(value):
+    """Raise ConfigError unless it is None, a path, or a fraction of the rows."""
+    if value is None or isinstance(value, (str, os.PathLike)) or (is_number(value) and 0 < value < 1):
+        return
+    raise ConfigError(f"validation: {value!r} is neither a file nor a fraction between 0 and 1.")

@@ -118,6 +118,8 @@ class Choice:
             raise ConfigError(f"solver: {options.solver!r} cannot train folds on one stream. Search with 'dual-cd'.")
         if options.stop_on != "gap":
             raise ConfigError(f"stop_on: {options.stop_on!r} is not searched with. Use 'gap'.")
+        if options.validation is not None:
+            raise ConfigError("validation: a search holds out folds of its own. Leave it out, or use `train`.")
         if self.metric == "log_loss" and not LOSSES[options.loss].has_probabilities:
             raise ConfigError(
                 f"metric: 'log_loss' needs probabilities, which {options.loss!r} loss does not give. Use 'logistic'."

@@ -11,6 +11,7 @@ from linadd.solvers.blocks import measured
 from linadd.solvers.memory import Memory
 from linadd.solvers.sgd import SGD
 from linadd.train import Progress, check_costs, class_factors, embed, lean, make_problem, plan_of
+from linadd.validation import places_of
 
 __all__ = ["Stream"]
 
@@ -98,13 +99,7 @@ class Stream:
         for chunk in rows.chunks():
             X = chunk.dense()
             check_finite(X, chunk.origin, rows.feature_names, chunk.row_number)
-            targets = np.minimum(np.searchsorted(classes, chunk.y), len(classes) - 1).astype(np.int32)
-            if (classes[targets] != chunk.y).any():
-                i = int(np.argmax(classes[targets] != chunk.y))
-                raise DataError(
-                    f"the label {chunk.y[i].item()!r} is not among the classes {', '.join(map(str, classes))}.",
-                    source=chunk.origin, row=chunk.row_number(i),
-                )  # fmt: skip
+            targets = places_of(chunk, classes)
             with np.errstate(over="ignore"):  # refused below
                 costs = (self.factors[targets] * chunk.weights()).astype(np.float32)
             check_costs(costs, self.options.C, chunk)

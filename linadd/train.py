@@ -21,13 +21,15 @@ from linadd.encoders.rows import locate, positions_dtype
 from linadd.errors import ConfigError, ConvergenceWarning, DataError, DataWarning
 from linadd.losses import LOSSES
 from linadd.model import AdditiveModel
-from linadd.options import Options
+from linadd.options import Options, is_number
 from linadd.row_sample import SAMPLE_ROWS, fill_folds
 from linadd.solvers import SOLVERS, choose_solver
 from linadd.solvers.base import Problem, Run, Start
 from linadd.solvers.memory import Memory
 from linadd.solvers.outputs import NO_FOLD
 from linadd.solvers.plan import make_plan
+from linadd.sources import open_source
+from linadd.validation import TrainingRows, ValidationRows, Watch, keep_best, report
 
 log = logging.getLogger(__name__)
 
@@ -127,7 +129,7 @@ def embed(source, options, plan, memory, progress, classes=None, census=None):
         rows = slice(chunk.first_row, chunk.first_row + chunk.n_rows)
         if classes is None:
             targets[rows] = np.searchsorted(census.classes, chunk.y)
-        weight = np.ones(chunk.n_rows) if chunk.weight is None else chunk.weight
+        weight = chunk.weights()
         with np.errstate(over="ignore"):  # refused below
             costs[rows] = factors[targets[rows]] * weight
         check_costs(costs[rows], options.C, chunk)
@@ -196,7 +198,7 @@ def make_run(options, plan, memory, progress):
     )  # fmt: skip
 
 
-def train(source, options=None, progress=None, start=None):
+def train(source, options=None, progress=None, start=None, validation=None):
     """Train an additive classifier.
 
     Parameters
@@ -209,6 +211,8 @@ def train(source, options=None, progress=None, start=None):
         Told what happens, and asked whether to stop.
     start : AdditiveModel, optional
         Where newton and sgd begin; dual-cd and liblinear begin at zero all the same, and a log line says so.
+    validation : Source, optional
+        Rows of the file that `options.validation` names, where its tables or columns have other names than usual.
 
     Returns
     -------
@@ -228,33 +232,63 @@ def train(source, options=None, progress=None, start=None):
     DataWarning
         On constant features.
     """
-    return train_embedded(source, options or Options(), progress or Progress(), start)[0]
+    return train_embedded(source, options or Options(), progress or Progress(), start, validation)[0]
 
 
-def train_embedded(source, options, progress, start=None):
+def train_embedded(source, options, progress, start=None, validation=None):
     """What `train` does, and what it learned from: (AdditiveModel, lean Embedded)."""
     started = time.monotonic()
     plan, memory = plan_of(source, options), Memory(options.memory_limit)
-    embedded = embed(source, options, plan, memory, progress)
-    run = make_run(options, plan, memory, progress)
+    rows = source
+    if is_number(options.validation):
+        rows, validation = TrainingRows(source, options.validation, options.seed), source
+    embedded = embed(rows, options, plan, memory, progress)
     problem = make_problem(source, embedded, options)
+    watch = make_watch(validation, options, problem, memory)
+    run = replace(make_run(options, plan, memory, progress), watch=watch)
     name = choose_solver(problem, run) if options.solver == "auto" else options.solver
     if start is not None:
         run = replace(run, start=start_of(start, problem, name))
     is_held = None if options.calibrate is None else held_out_rows(problem, options.seed)
     result = SOLVERS[name].solve(problem, run)
+    if watch is not None:
+        result = keep_best(result, watch, problem, run)
     model = AdditiveModel(
         embedded.encoder, result.coef, result.intercept, embedded.census.classes, options.loss, embedded.centre.scale,
         source.feature_names, options.record(), result.history,
         summarise(result, embedded.census, source, plan, name, started), source.fingerprint(),
         density=embedded.density,
     )  # fmt: skip
+    if watch is not None:
+        model.summary["validation"] = report(watch, model)
     if run.start is not None:
         model.summary["start"] = start.digest
     if options.calibrate is not None:
-        calibrate(model, problem, replace(run, memory=copy.copy(memory), start=None), name, is_held)
+        second = replace(run, memory=copy.copy(memory), start=None, watch=None)
+        if options.early_stopping:  # as many passes as the model that is kept has had
+            second = replace(second, max_epochs=model.summary["validation"]["pass"])
+        calibrate(model, problem, second, name, is_held)
     warn_of_convergence(model, options, embedded.census)
     return model, lean(embedded)
+
+
+def make_watch(source, options, problem, memory):
+    """The Watch of the validation rows of a source, else of the file that the options name; None without any."""
+    if options.validation is None:
+        return None
+    if source is None:
+        source = open_source(options.validation, n_features=problem.encoder.n_features)
+    source.require_labels()
+    if source.n_features != problem.encoder.n_features:
+        raise DataError(
+            f"has {source.n_features} features; the training rows have {problem.encoder.n_features}.",
+            source=source.origin,
+        )  # fmt: skip
+    fraction = options.validation if is_number(options.validation) else None
+    rows = ValidationRows(source, problem.census.classes, memory, fraction, options.seed)
+    factors = class_factors(problem.census, options.class_weight)
+    patience = options.patience if options.early_stopping else None
+    return Watch(rows, problem.encoder, problem.loss, problem.positive, factors, patience)
 
 
 def lean(embedded):

@@ -37,6 +37,7 @@ LAYERS = {
     "liblinear_model": 4.5,
     "models": 5,
     "score": 5.5,
+    "validation": 4,
     "train": 5,
     "search": 5.5,
     "stream": 5.5,

@@ -69,6 +69,8 @@ class TrainingProgress(Progress):
             parts.append(f"gap {'~' if is_estimated else ''}{gap:.2g}")
         if self.options.stop_on == "violation" and distance is not None:
             parts.append(f"violation {distance:.2g}")
+        if "validation_loss" in record:
+            parts.append(f"validation loss {record['validation_loss']:.4g}, error {record['validation_error']:.4g}")
         left = self.seconds_left(seconds)
         if left is not None and left >= 1:
             parts.append(f"about {format_seconds(left)} left")

@@ -87,7 +87,13 @@ def train_model(
         )  # fmt: skip
         check_range_policy(range_policy, source)
         terminal.say(f"{source.origin}: {source.n_rows:,} rows of {source.n_features:,} features ({source.dtype})")
-        trained = run(terminal, source, options, stop, start)
+        watched = None
+        if isinstance(options.validation, str):
+            watched = open_rows(
+                options.validation, target=model, x=x, y_name=y, weights=weights, index_base=index_base,
+                n_features=source.n_features,
+            )  # fmt: skip
+        trained = run(terminal, source, options, stop, start, watched)
         trained.range_policy = range_policy or "clamp"
         trained.save(model)
     return describe(trained, options, model)
@@ -137,13 +143,13 @@ def read_start(path):
     return model
 
 
-def run(terminal, source, options, stop, start):
-    """Train with progress on the terminal; returns the model."""
+def run(terminal, source, options, stop, start=None, validation=None):
+    """Train with progress on the terminal, watching rows of another file if given; returns the model."""
     from linadd.cli.progress import training_progress  # numba
     from linadd.train import train
 
     with training_progress(terminal, options, source.n_rows, stop) as progress:
-        return train(source, options, progress, start)
+        return train(source, options, progress, start, validation)
 
 
 def describe(model, options, path):
@@ -153,6 +159,7 @@ def describe(model, options, path):
     record = {name: summary[name] for name in (*names, "n_features")} | {
         "classes": model.classes.tolist(),
         "solver": summary["solver"],
+        "validation": summary.get("validation"),
         "seconds": summary["seconds"],
         "peak_memory_bytes": peak_memory_bytes(),
         "model": path,
@@ -175,10 +182,14 @@ def as_text(record, options):
     objective = "" if record["objective"] is None else f"objective {record['objective']:.8g}, "
     peak = record["peak_memory_bytes"]
     memory = "" if peak is None else f", peak memory {format_bytes(peak)}"
+    kept = ""
+    if record["validation"] is not None:
+        kept = "validation loss {loss:.6g}, error {error:.4g}, of pass {pass}\n".format(**record["validation"])
     shape = f"{record['n_rows']:,} rows, {record['n_features']:,} features, {len(record['classes'])} classes"
     return (
         f"{record['model']}: {shape}\n"
         f"{objective}{outcome}\n"
+        f"{kept}"
         f"{passes}, {record['reads']} reads, {record['seconds']:.1f} s{memory}"
     )
 

@@ -57,11 +57,20 @@ def parse_partial_solutions(value):
     return int(value)
 
 
+def parse_validation(value):
+    """A fraction where it is a number, else the path."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return value
+
+
 # Options whose text is more than a number or a name: metavar and parser.
 PARSERS = {
     "class_weight": ("balanced|LABEL=W,...", parse_class_weight),
     "memory_limit": ("SIZE", parse_size),
     "partial_solutions": ("auto|N", parse_partial_solutions),
+    "validation": ("FILE|FRACTION", parse_validation),
 }
 KINDS = {int: ("N", parse_integer), float: ("NUMBER", parse_number)}
 

@@ -149,6 +149,8 @@ class Run:
         Called with each record of the history.
     should_stop : callable
         Asked after each block; True ends the run there (Ctrl-C).
+    watch : callable or None
+        Called with (coef, intercept) after each pass: returns entries for its record, and whether to end the run there.
     freezes : bool
         Leave an output alone once its certified gap is within `tol`, so that slow ones do not hold up the others.
     start : Start or None
@@ -164,8 +166,13 @@ class Run:
     options: dict = field(default_factory=dict)
     on_epoch: Callable = lambda record: None
     should_stop: Callable = lambda: False
+    watch: Callable | None = None
     freezes: bool = False
     start: Start | None = None
+
+    def look(self, point):
+        """`watch` of what the callable `point` gives, (coef, intercept); ({}, False) where nothing is watched."""
+        return ({}, False) if self.watch is None else self.watch(*point())
 
 
 @dataclass

@@ -199,8 +199,9 @@ class DualCD:
                 interrupted = self.run.should_stop()
                 if interrupted:
                     break
-            is_last = interrupted or epoch == self.run.max_epochs - 1
-            converged = self.finish_epoch(epoch, is_last)
+            figures, is_over = self.run.look(self.point)
+            is_last = interrupted or is_over or epoch == self.run.max_epochs - 1
+            converged = self.finish_epoch(epoch, is_last, figures)
             if converged or is_last or self.is_at_floor:
                 break
         certifier = self.certifier
@@ -288,7 +289,19 @@ class DualCD:
         certifier = self.certifier
         return np.where(self.is_open, primal, certifier.primal), np.where(self.is_open, dual, certifier.dual)
 
-    def finish_epoch(self, epoch, is_last):
+    def candidates(self):
+        """The last point, and the average over the pass: float32 (n_features, n_basis, n_outputs) each."""
+        found = [self.problem.encoder_coef(self.state.coef)]
+        if self.n_averaged > 1:
+            found.append(self.problem.encoder_coef((self.average / self.n_averaged).astype(np.float32)))
+        return found
+
+    def point(self):
+        """(coef, intercept) of the average over the pass."""
+        coef = np.ascontiguousarray(self.candidates()[-1])
+        return coef, self.state.terms[INTERCEPT] - self.problem.mean_scores(coef)
+
+    def finish_epoch(self, epoch, is_last, figures):
         """Record the epoch; certify if the estimate says that the rule is met. Returns whether it is."""
         primal, dual = self.estimate()
         gaps = self.forecast.update(dual)
@@ -298,7 +311,7 @@ class DualCD:
             "epoch": epoch + 1, "objective": float(primal.sum()), "dual_objective": float(dual.sum()),
             "gap": gap if np.isfinite(gap) else None, "certified_gap": None,
             # Minus infinity: logistic rows at their first visit have no violation yet.
-            "violation": violation if violation >= 0 else None,
+            "violation": violation if violation >= 0 else None, **figures,
         }  # fmt: skip
         by_violation = self.run.stop_on == "violation"
         is_likely = ~self.is_open | (gaps <= self.run.tol)
@@ -320,10 +333,7 @@ class DualCD:
 
     def certify(self):
         """Judge the last point and the average over the pass; returns the certified gap of each output."""
-        candidates = [self.problem.encoder_coef(self.state.coef)]
-        if self.n_averaged > 1:
-            candidates.append(self.problem.encoder_coef((self.average / self.n_averaged).astype(np.float32)))
-        start = self.state.terms[INTERCEPT]
+        candidates, start = self.candidates(), self.state.terms[INTERCEPT]
         which = np.flatnonzero(self.is_open)
         gaps, self.gap_on_codes = self.certifier.certify(candidates, self.reader.duals, start, which).gaps, None
         if self.code_certifier is not None and (gaps > self.run.tol).any():

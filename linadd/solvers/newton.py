@@ -219,24 +219,31 @@ class Newton:
 
     def solve(self):
         """Passes, and a certificate when the gap is small; returns a SolverResult."""
-        run, history, certified, interrupted = self.run, [], np.inf, False
+        run, history, certified, interrupted, is_over = self.run, [], np.inf, False, False
         certifier = Certifier(self.problem, run.memory, len(self.duals))
-        while certified > run.tol and not interrupted and len(self.active) and self.passes < run.max_epochs:
+        while certified > run.tol and len(self.active) and not (interrupted or is_over):
             is_whole = self.advance()
             interrupted = not is_whole or run.should_stop()
-            is_last = interrupted or self.passes == run.max_epochs
+            figures, is_over = run.look(self.current) if is_whole else ({}, False)
+            is_over |= self.passes == run.max_epochs
+            is_last = interrupted or is_over
             certified = self.certify(certifier) if is_last or not len(self.active) else np.inf
             if is_whole:
                 history.append({
                     "epoch": self.passes, "objective": float(self.primal.sum()),
                     "dual_objective": float(self.dual.sum()), "gap": float(self.gaps.max()),
-                    "certified_gap": certified if np.isfinite(certified) else None,
+                    "certified_gap": certified if np.isfinite(certified) else None, **figures,
                 })  # fmt: skip
                 run.on_epoch(history[-1])
         return SolverResult(
             certifier.coef, certifier.intercept, certified <= run.tol, self.passes,
             self.rows.reads + certifier.reads, history, certifier.certificate, interrupted, self.gap_on_codes,
         )  # fmt: skip
+
+    def current(self):
+        """(coef, intercept) of the present points, as they would be stored."""
+        coef = self.coef(self.point).astype(np.float32)
+        return coef, self.point[:, -1] - self.problem.mean_scores(coef)
 
     def certify(self, certifier):
         """Judge the present points and the ends of their steps; returns the certified gap of the worst output.

@@ -17,6 +17,8 @@ from linadd.solvers import gram
 from linadd.solvers.gram import CURVATURE, NEGATIVE, POSITIVE, RESIDUAL
 from linadd.solvers.stopping import balancing_factors, class_sums, dual_squared_norms, signed_dual_rows
 
+TABLED_BYTES = 1_000_000  # of rows that are scored by tables at once: they stay in a cache, and the tables are larger
+
 
 @compiled
 def weigh_rows(loss, old, new, targets, costs, positive, cost, weights, duals, o):
@@ -97,6 +99,8 @@ class RowSums:
     def pieces(self):
         """Yield (first row, positions) of all rows in order; from the source where they are not in memory."""
         size, encoder = len(self.codes.columns), self.problem.encoder
+        if self.is_bytes and not len(self.gram):
+            size = max(TABLED_BYTES // encoder.n_features, 1)
         if self.problem.positions is not None:
             for start in range(0, len(self.problem.positions), size):
                 yield start, self.problem.positions[start : start + size]

@@ -15,6 +15,7 @@ polynomial decay, rho_t = 4 / (t + 3) [Shamir2013]. Decay and average cost O(1) 
 Scalars are folded back into u and z at steps that depend on t alone, so any batching of the rows gives the same bits.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -266,12 +267,13 @@ def solve(problem, run):
             interrupted = run.should_stop()
             if interrupted:
                 break
+        figures, is_over = run.look(partial(machine.point, options["average"]))
         history.append({
             "epoch": epoch + 1, "objective": float(machine.objective().sum()), "dual_objective": None, "gap": None,
-            "certified_gap": None,
+            "certified_gap": None, **figures,
         })  # fmt: skip
         run.on_epoch(history[-1])
-        if interrupted:
+        if interrupted or is_over:
             break
     coef, intercept = machine.point(options["average"])
     reads, certificate = reader.reads, None

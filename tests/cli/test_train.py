@@ -264,10 +264,10 @@ BAD_USAGE = [
     ("-C -1", "C: -1.0 is not above 0."),
     ("--encoder fourier --n-bins 3", "--n-bins: the encoder fourier has no such option. It takes --n-harmonics, "
      "--penalty-order."),
-    ("--solver dual-cd --no-average", "--average: the solver dual-cd has no such option. It takes --tol, --stop-on, "
-     "--partial-solutions."),
-    ("--schedule shifted", "--schedule: the solver auto has no such option. It takes --tol, --stop-on, "
-     "--partial-solutions, --hessian-sample."),
+    ("--solver dual-cd --no-average", "--average: the solver dual-cd has no such option. It takes --tol, --precision, "
+     "--stop-on, --partial-solutions, --validation, --early-stopping, --patience."),
+    ("--schedule shifted", "--schedule: the solver auto has no such option. It takes --tol, --precision, --stop-on, "
+     "--partial-solutions, --validation, --early-stopping, --patience, --hessian-sample."),
     ("--memory-limit lots", "Invalid value for '--memory-limit': 'lots' is not a size. Write it as 200MB, 1.5GiB or a "
      "number of bytes. See `linadd train --help`."),
     ("--class-weight 3", "Invalid value for '--class-weight': '3' is not LABEL=WEIGHT. Write it as 0=1,1=2.5, or "
@@ -417,3 +417,28 @@ def test_a_calibrated_hinge_model_has_probabilities(kind, linadd, data, tmp_path
 def test_another_calibration_is_a_usage_error(linadd, data, tmp_path):
     run = linadd("train", data / "train.h5", tmp_path / "m.safetensors", "--calibrate", "platt")
     assert (run.status, run.err) == (2, "error: calibrate: 'platt' is not one of None, sigmoid, isotonic.\n")
+
+
+def test_rows_are_held_out_and_watched(linadd, data, tmp_path):
+    out = tmp_path / "m.safetensors"
+    arguments = ("--solver", "dual-cd", "--early-stopping", "--patience", 1, "--precision", "uint8")
+    run = linadd("train", data / "train.h5", out, "--validation", 0.3, *arguments, "--json")
+    assert run.status == 0
+    model, record = load_model(out), run.record["validation"]
+    assert model.options["validation"] == 0.3 and model.options["early_stopping"]
+    assert record == model.summary["validation"] and record["pass"] <= len(model.history)
+    assert model.summary["plan"]["precision"] == "uint8"
+    lines = [line for line in run.err.splitlines() if line.startswith("pass ")]
+    for line, entry in zip(lines, model.history, strict=True):
+        assert f"validation loss {entry['validation_loss']:.4g}, error {entry['validation_error']:.4g}, " in line
+    run = linadd("train", data / "train.h5", out, "--validation", data / "train.h5")
+    found = load_model(out).summary["validation"]
+    assert run.out.splitlines()[2] == (
+        f"validation loss {found['loss']:.6g}, error {found['error']:.4g}, of pass {found['pass']}"
+    )
+
+
+def test_a_solver_without_passes_watches_nothing(linadd, data, tmp_path):
+    run = linadd("train", data / "train.h5", tmp_path / "m", "--solver", "liblinear", "--validation", 0.3)
+    assert run.status == 2
+    assert run.err == "error: validation: the solver liblinear has no passes to watch. Use dual-cd, newton or sgd.\n"

@@ -82,10 +82,10 @@ def test_the_dual_objective_is_the_certificates(loss, intercept):
     X, y = toy(n_classes=3)
     problem, _ = make_run(X, y, loss=loss, intercept=intercept, C=1e-3)
     rows = passed(problem, [point_of(problem)])
-    assert (rows.dual_objectives() > 0).all()  # else the certificate has a better bound
     coef = np.zeros((4, 11, 3), np.float32)
     certificate = Certifier(problem, Memory(10**9), len(y)).certify([coef], rows.duals, np.zeros(3))
-    np.testing.assert_allclose(rows.dual_objectives(), certificate.dual, rtol=1e-5)
+    assert certificate.dual.any()
+    np.testing.assert_allclose(np.maximum(rows.dual_objectives(), 0.0), certificate.dual, rtol=1e-5)  # D(0) = 0
 
 
 @pytest.mark.parametrize("options", [{}, {"degree": 3}, {"encoder": "fourier"}], ids=str)
