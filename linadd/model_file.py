@@ -23,6 +23,7 @@ __all__ = [
     "load_model_file",
     "make_check_rows",
     "model_digest",
+    "restore",
     "save_model",
     "score_difference",
     "take_tensor",
@@ -127,6 +128,18 @@ def load_model_file(path):
     if content_checksum(table, metadata["header"], tensors.values()) != metadata.get("checksum"):
         raise damaged(path, "its content does not match its checksum")
     return {name: array.astype(array.dtype.newbyteorder("="), copy=False) for name, array in tensors.items()}, header
+
+
+def restore(cls, tensors, header):
+    """The model of a class that a file holds; whatever its `from_state` trips over in the file is a FormatError."""
+    from_state = cls.from_state
+    try:
+        return from_state(tensors, header)
+    except FormatError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        # The checksum holds, so another program wrote this: still the file's fault, and no traceback.
+        raise FormatError(f"its header or tensors do not fit its class ({error!r}). Train the model anew.") from error
 
 
 def model_digest(tensors, header):

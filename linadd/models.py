@@ -4,7 +4,7 @@ from importlib import import_module
 
 from linadd.errors import FormatError
 from linadd.liblinear_model import is_liblinear_model, load_liblinear_model
-from linadd.model_file import load_model_file
+from linadd.model_file import load_model_file, restore
 from linadd.sparse_kernel import ESTIMATORS
 
 __all__ = ["MODELS", "load_model"]
@@ -40,18 +40,6 @@ def load_model(path):
         return restore(model_class(header.get("class")), tensors, header)
     except FormatError as error:
         raise FormatError(str(error), source=path) from error
-
-
-def restore(cls, tensors, header):
-    """The model that a file holds; whatever a class trips over in a file is a FormatError."""
-    from_state = cls.from_state
-    try:
-        return from_state(tensors, header)
-    except FormatError:
-        raise
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        # The checksum holds, so another program wrote this: still the file's fault, and no traceback.
-        raise FormatError(f"its header or tensors do not fit its class ({error!r}). Train the model anew.") from error
 
 
 def model_class(key):

@@ -16,8 +16,7 @@ from linadd.calibration import restore_calibration
 from linadd.choices import PROBABILITY_LOSSES
 from linadd.errors import ConfigError, DataError, FormatError
 from linadd.metrics import log_probabilities, predicted_indices
-from linadd.model_file import load_model_file, verify_check_scores
-from linadd.models import restore
+from linadd.model_file import load_model_file, restore, verify_check_scores
 from linadd.penalty import fourier_weights, hermite_weights
 from linadd.ranges import feature_policies, refuse_outside
 
