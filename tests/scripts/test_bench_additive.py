@@ -11,34 +11,100 @@ import pytest
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 
 
-def run(name, arguments, capsys):
-    """What a script's `main` prints with --json."""
-    importlib.import_module(f"scripts.{name}").main([*arguments, "--json"])
-    return json.loads(capsys.readouterr().out)
+@pytest.fixture
+def run(capsys, monkeypatch):
+    """A function that gives what a script's `main` prints with --json."""
+    monkeypatch.chdir(SCRIPTS.parent)
+    monkeypatch.syspath_prepend(SCRIPTS)
+
+    def call(name, *arguments):
+        importlib.import_module(f"scripts.{name}").main([*map(str, arguments), "--json"])
+        return json.loads(capsys.readouterr().out)
+
+    return call
 
 
-def test_bench_rows(capsys):
-    figures = run("bench_rows", ["--rows", "60", "--features", "21", "--repeats", "1"], capsys)
+def labelled(n_rows, n_classes, rng):
+    """Rows of 20 features, one of which tells each class apart, and labels."""
+    y = rng.integers(0, n_classes, n_rows)
+    X = rng.random((n_rows, 20), np.float32)
+    X[np.arange(n_rows), y] += 0.6
+    return X, y
+
+
+def test_bench_rows(run):
+    figures = run("bench_rows", "--rows", 60, "--features", 21, "--repeats", 1)
     assert set(figures["update, 1 output"]) == {"naive", "closed form", "fast"}
 
 
 @pytest.fixture
 def pedestrians(tmp_path):
-    """A file of the layout of data_prep/daimler.py, 20 features that tell the classes apart."""
-    random = np.random.default_rng(0)
+    """A file of the layout of data_prep/daimler.py."""
+    rng = np.random.default_rng(0)
     with h5py.File(tmp_path / "toy.h5", "w") as file:
         for group, n_parts in (("train", 3), ("test", 2)):
-            y = random.integers(0, 2, 6000 * n_parts)
-            X = random.random((len(y), 20), np.float32) + 0.3 * y[:, None].astype(np.float32)
-            file[f"{group}/X"], file[f"{group}/y"] = X, y
+            file[f"{group}/X"], file[f"{group}/y"] = labelled(6000 * n_parts, 2, rng)
             file[f"{group}/part"] = np.repeat(np.arange(1, n_parts + 1), 6000)
     return tmp_path / "toy.h5"
 
 
-def test_bench_train(pedestrians, capsys, monkeypatch):
+def test_bench_train(run, pedestrians):
     pytest.importorskip("liblinear", reason="liblinear-official is not installed")
-    monkeypatch.chdir(SCRIPTS.parent)
-    report = run("bench_train", [str(pedestrians), "--toy", "--repeats", "1"], capsys)
+    report = run("bench_train", pedestrians, "--quick", "--repeats", 1)
     assert report["n_rows"] == 240
     assert all(run["gap"] <= 1e-2 for run in report["linadd_runs"].values())
     assert report["fastest"] in report["liblinear"]
+    for other in (*report["sklearn"].values(), report["embedding"]):
+        assert other["linadd"]["objective"] <= other["objective"]
+    assert set(report["processes"]) == {"linadd train digits.h5", "linadd --help"}
+
+
+def test_bench_mnist(run, tmp_path):
+    pytest.importorskip("liblinear", reason="liblinear-official is not installed")
+    rng = np.random.default_rng(0)
+    with h5py.File(tmp_path / "toy.h5", "w") as file:
+        for group in ("train", "test"):
+            file[f"{group}/X"], file[f"{group}/y"] = labelled(500, 10, rng)
+    report = run("bench_mnist", tmp_path / "toy.h5", "--quick")
+    assert report["linear_times"][0] > 0 and set(report["runs"]) == {"1", "2"}
+    for records in report["runs"].values():
+        assert set(records) == {"3", "4"} and all(record["gap"] > 0 for record in records.values())
+
+
+def test_the_first_stable_count_of_passes(monkeypatch):
+    monkeypatch.syspath_prepend(SCRIPTS)
+    first_stable = importlib.import_module("scripts.bench_mnist").first_stable
+    errors = {3: 0.009, 4: 0.008, 5: 0.0086, 6: 0.0085, 8: 0.007}
+    assert first_stable(errors, 0.0085) == 6
+    assert first_stable(errors, 0.009) == 3
+    assert first_stable(errors, 0.006) is None
+
+
+def test_bench_predict(run):
+    pytest.importorskip("liblinear", reason="liblinear-official is not installed")
+    report = run("bench_predict", "--quick")
+    for times in report["times"].values():
+        assert {"float32", "uint8", "HDF5 file, float32", "LIBLINEAR predict"} <= set(times)
+
+
+def test_bench_out_of_core(run):
+    report = run("bench_out_of_core", "--quick")
+    assert set(report["pass"]) == {"array", "plain HDF5", "lz4 HDF5"}
+    assert report["memory"]["bytes"] == 1524 * 656 * 4
+    assert set(report["scaling"]["seconds"]) == {"2000", "20000", "200000"}
+
+
+def test_bench_accuracy(run, tmp_path):
+    rng = np.random.default_rng(0)
+    sets = {"adult": labelled(400, 2, rng), "credit_default": labelled(20_400, 2, rng)}
+    X, y = sets["adult"]
+    np.savez(tmp_path / "adult.npz", X_train=X[:300], y_train=y[:300], X_test=X[300:], y_test=y[300:])
+    X, y = sets["credit_default"]
+    np.savez(tmp_path / "credit_default.npz", X=X, y=y)
+    arguments = ("--data", "adult,credit default", "--rows", 300, "--skip-boosters")
+    report = run("bench_accuracy", tmp_path, *arguments)
+    for figures in report["sets"].values():
+        assert figures["n_rows"] == 300
+        for record in figures["models"].values():
+            assert record["auc"] > 0.8
+    assert report["sets"]["adult"]["target"] == 0.92
