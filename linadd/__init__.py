@@ -53,11 +53,14 @@ Docstrings cite by these keys:
     Kott2001            Kott, "The delete-a-group jackknife", Journal of Official Statistics 17
     Lin2007             Lin, Lin and Weng, "A note on Platt's probabilistic outputs for support vector machines",
                         Machine Learning 68
+    Lin2015             Lin, Mairal and Harchaoui, "A universal catalyst for first-order optimization", NIPS
     Ma2015              Ma et al., "Adding vs. averaging in distributed primal-dual optimization", ICML
     Maji2011            Maji, "Linearized additive classifiers", arXiv 1110.0879
     Maji2012            Maji, "Linearized smooth additive classifiers", ECCV workshops
     Platt1999           Platt, "Probabilistic outputs for support vector machines and comparisons to regularized
                         likelihood methods", Advances in Large Margin Classifiers
+    Rockafellar1976     Rockafellar, "Monotone operators and the proximal point algorithm", SIAM Journal on Control and
+                        Optimization 14
     ShalevShwartz2007   Shalev-Shwartz, Singer and Srebro, "Pegasos: primal estimated sub-gradient solver for SVM", ICML
     Shamir2013          Shamir and Zhang, "Stochastic gradient descent for non-smooth optimization: convergence results
                         and optimal averaging schemes", ICML

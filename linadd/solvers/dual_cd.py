@@ -10,8 +10,10 @@ over the box of the loss, one a_i at a time: Q_ii = |z_i|^2 + q_b, the margin y_
     mean_score = v . phibar            += s (kappa_i - kappa_0)
 
 A free intercept has a small feature of square q_b whose penalty is centred on the present b at the start of every epoch
-(a proximal-point step), so that sum a_i y_i tends to 0. Several partial solutions take disjoint rows of a segment, each
-on its own copy of v, and are merged by an exact line search; their number is the plan's, whatever the threads.
+(a proximal-point step), so that sum a_i y_i tends to 0. For w there are such steps
+too, which divide s in the update of v, and |z_i|^2, by 1 + kappa (`proximal.py`). Several partial solutions take
+disjoint rows of a segment, each on its own copy of v, and are merged by an exact line search; their number is the
+plan's, whatever the threads.
 """
 
 from typing import NamedTuple
@@ -35,6 +37,7 @@ from linadd.solvers.blocks import BlockReader
 from linadd.solvers.held_codes import is_floor, on_codes
 from linadd.solvers.merging import mean_scores, merge, subtract_centre
 from linadd.solvers.outputs import row_cost
+from linadd.solvers.proximal import Proximal
 from linadd.solvers.stopping import Certifier, GapForecast, relative_gap, squared_norms
 
 
@@ -42,13 +45,10 @@ class State(NamedTuple):
     """The primal point; each partial solution owns one."""
 
     coef: np.ndarray  # float32 (n_groups, n_features, basis, lanes): u, in groups of up to 16 outputs
-    terms: np.ndarray  # float64 (4, n_outputs): intercept b, shift, mean_score, balance sum a y
+    terms: np.ndarray  # float64 (5, n_outputs): intercept b, shift, mean_score, balance sum a y, 1 / (1 + kappa)
 
 
-INTERCEPT, SHIFT, MEAN_SCORE, BALANCE = range(4)
-
-# The certified gap over what the dual value has left to rise, on real data; see GapForecast.
-SMOOTH_MULTIPLE, HINGE_MULTIPLE = 1.5, 4.0
+INTERCEPT, SHIFT, MEAN_SCORE, BALANCE, SHARE = range(5)
 
 
 class Visit(NamedTuple):
@@ -78,7 +78,7 @@ def sweep(rows, block, active, basis, space, outputs, state, visit, scratch, is_
     active in a visit's first sweep (`is_first`), which also notes the loss of every row before its step.
     """
     n_outputs, n_groups = outputs.positive.shape[0], state.coef.shape[0]
-    intercept, shift, mean_score, balance = state.terms
+    intercept, shift, mean_score, balance, share = state.terms
     lanes = 1 if n_outputs == 1 else N_LANES
     for i in rows:
         encode_row(basis, block.positions[i], scratch)
@@ -116,15 +116,16 @@ def sweep(rows, block, active, basis, space, outputs, state, visit, scratch, is_
                             if slope > visit.limits[1, o] or slope < visit.limits[0, o]:
                                 active[i, o] = 0
                         continue
-                norm = block.norms[i] + outputs.intercept_square
+                norm = share[o] * block.norms[i] + outputs.intercept_square
                 block.duals[i, o] = dual_step(outputs.code, dual, margin, norm, cost)
                 step = sign * (block.duals[i, o] - dual)
-                visit.steps[lane] = step
-                shift[o] += step
                 balance[o] += step
-                mean_score[o] += step * (kappa - space.kappa_0)
                 intercept[o] += step * outputs.intercept_square
                 has_moved = has_moved or step != 0.0
+                step *= share[o]
+                visit.steps[lane] = step
+                shift[o] += step
+                mean_score[o] += step * (kappa - space.kappa_0)
             if has_moved:
                 if lanes == 1:
                     update_one(basis, scratch, space.scale_squared, visit.steps[0], coef)
@@ -145,11 +146,11 @@ def total_conjugate(block, outputs):
 
 
 def coef_bytes(encoder, n_outputs, n_partial):
-    """Memory of all coefficients: state (4 bytes each), partial solutions, average (8), and the certificate's: the
-    best (4), two candidates twice (16), two sums (16)."""
+    """Memory of all coefficients: state (4 bytes each), partial solutions, average (8), the proximal centre (4), and
+    the certificate's: the best (4), two candidates twice (16), two sums (16)."""
     lanes = 1 if n_outputs == 1 else N_LANES
     n_coefs = -(-n_outputs // lanes) * int(np.prod(coef_shape(encoder, lanes)))
-    return n_coefs * (48 + 4 * n_partial * (n_partial > 1))
+    return n_coefs * (52 + 4 * n_partial * (n_partial > 1))
 
 
 class DualCD:
@@ -169,10 +170,12 @@ class DualCD:
         self.encoder, self.n_outputs, self.basis = encoder, n_outputs, encoder.basis
         lanes = 1 if n_outputs == 1 else N_LANES
         shape = (-(-n_outputs // lanes), *coef_shape(encoder, lanes))
-        self.state = State(aligned_zeros(shape), np.zeros((4, n_outputs)))
+        self.state = State(aligned_zeros(shape), np.zeros((5, n_outputs)))
+        # LIBLINEAR's rule is about LIBLINEAR's own steps.
+        self.proximal = Proximal(problem, shape, run.stop_on == "gap")
         # A single partial solution works on the state itself.
         self.parts = aligned_zeros((n_partial, *shape)) if n_partial > 1 else self.state.coef[None]
-        self.part_terms = np.zeros((n_partial, 4, n_outputs)) if n_partial > 1 else self.state.terms[None]
+        self.part_terms = np.zeros((n_partial, 5, n_outputs)) if n_partial > 1 else self.state.terms[None]
         self.visits = [make_visit(n_outputs) for _ in range(n_partial)]
         self.scratches = [make_scratch(encoder) for _ in range(n_partial)]
         self.average, self.n_averaged = np.zeros(shape), 0
@@ -185,7 +188,7 @@ class DualCD:
         least_violation = 0.0 if run.stop_on == "violation" else min(1e-3, 0.1 * run.tol)
         self.outputs = problem.outputs(least_violation)
         self.conjugates = np.zeros(n_outputs)
-        self.forecast = GapForecast(n_outputs, SMOOTH_MULTIPLE if problem.loss.is_smooth else HINGE_MULTIPLE)
+        self.forecast = GapForecast(n_outputs, problem.loss.is_smooth)
         self.history, self.last_certified = [], 0
         self.is_open = np.ones(n_outputs, bool)  # not frozen
 
@@ -211,8 +214,11 @@ class DualCD:
         )  # fmt: skip
 
     def start_epoch(self):
-        """Move the centre of a free intercept's penalty to its present value, and empty the notes."""
+        """Move the centres of the proximal terms, that of a free intercept to its present value; empty the notes."""
         terms = self.state.terms
+        self.proximal.move(self.state.coef)
+        terms[SHARE] = self.proximal.share
+        mean_scores(self.state.coef, self.problem.centre.mean_code, terms[MEAN_SCORE])
         if self.problem.intercept == "free":
             terms[INTERCEPT] += self.outputs.intercept_square * terms[BALANCE]
         self.average[...] = 0
@@ -277,9 +283,10 @@ class DualCD:
     def estimate(self):
         """(primal, dual) of each output from the notes of the epoch: what the certificate is likely to find."""
         problem, terms = self.problem, self.state.terms
-        half_norms = 0.5 * squared_norms(problem, self.problem.encoder_coef(self.state.coef))
-        primal = half_norms + sum(visit.loss for visit in self.visits)
-        dual = self.conjugates - half_norms
+        points = self.state.coef, self.proximal.dual_coef(self.state.coef)
+        norms, dual_norms = (squared_norms(problem, problem.encoder_coef(coef)) for coef in points)
+        primal = 0.5 * norms + sum(visit.loss for visit in self.visits)
+        dual = self.conjugates - 0.5 * dual_norms
         if problem.intercept == "free":  # sum a y is not quite 0: at the best b the Lagrangian is a bound all the same
             dual = dual - terms[INTERCEPT] * terms[BALANCE]
         if problem.intercept == "penalised":
@@ -304,7 +311,8 @@ class DualCD:
     def finish_epoch(self, epoch, is_last, figures):
         """Record the epoch; certify if the estimate says that the rule is met. Returns whether it is."""
         primal, dual = self.estimate()
-        gaps = self.forecast.update(dual)
+        self.proximal.steer(self.proximal.dual_coef(self.state.coef) - self.state.coef, primal - dual)
+        gaps = self.forecast.update(primal, dual)
         gap = float(gaps.max())
         violation = float((self.violation[1] - self.violation[0]).max())
         record = {

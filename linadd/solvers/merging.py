@@ -3,10 +3,10 @@
 From the same point v0, a0 each partial solution k moved its own rows: dv = sum_k (v_k - v0) and da. Along eta in [0, 1]
 the point (v0 + eta dv, a0 + eta da) is feasible, and
 
-    dD/d eta = sum_i da_i conjugate'(a_i + eta da_i) - w0.dw - b sum_i da_i y_i - eta (|dw|^2 + q_b (sum_i da_i y_i)^2)
+    dD/d eta = sum_i da_i conjugate'(a_i + eta da_i) - r w0.dw - b da.y - eta (r |dw|^2 + q_b (da.y)^2)
 
-is decreasing: eta = 1 if it is not negative there, else its root, by Newton inside a bracket (the first step is exact
-for hinge and squared hinge). Deterministic CoCoA [Jaggi2014; Ma2015].
+with r = 1 + kappa of the proximal term, is decreasing: eta = 1 if it is not negative there, else its root, by Newton
+inside a bracket (the first step is exact for hinge and squared hinge). Deterministic CoCoA [Jaggi2014; Ma2015].
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ from linadd._jit import compiled
 from linadd.losses import LOGISTIC, conjugate_curvature, conjugate_slope
 from linadd.solvers.outputs import row_cost
 
-INTERCEPT, SHIFT, MEAN_SCORE, BALANCE = range(4)
+INTERCEPT, SHIFT, MEAN_SCORE, BALANCE, SHARE = range(5)
 
 
 @compiled
@@ -133,7 +133,7 @@ def merge(problem, outputs, state, parts, block, rows, duals_before):
     inverse = np.divide(1.0, square, out=np.zeros_like(square), where=square > 0)
     lanes_of = np.zeros((2, state.coef.shape[0] * state.coef.shape[3]))
     merge_products(state.coef, coefs, encoder.n_basis, order, inverse, lanes_of)
-    product, norm = lanes_of[:, :n_outputs]
+    product, norm = lanes_of[:, :n_outputs] / state.terms[SHARE]
     change = (terms - state.terms).sum(axis=0)
     step_sum = change[BALANCE]
     slopes, curvatures = np.zeros(n_outputs), np.zeros(n_outputs)

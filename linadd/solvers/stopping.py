@@ -21,7 +21,8 @@ from linadd.losses import conjugate, dual_upper, loss_curvature, loss_slope, los
 from linadd.solvers.outputs import row_cost, row_costs
 
 SLOWEST_RATE = 0.95  # where two rises of the dual value say that it does not slow down at all
-MULTIPLES = (0.3, 30.0)  # bounds of the certified gap over what the dual value has left to rise
+SMOOTH_MULTIPLE, HINGE_MULTIPLE = 1.0, 0.45  # the certified gap over what GapForecast makes of an epoch, on real data
+MULTIPLES = (0.2, 5.0)  # bounds of what a certificate finds it to be
 
 
 @dataclass
@@ -72,31 +73,35 @@ def dual_squared_norms(problem, sums, balance):
 
 
 class GapForecast:
-    """The gap that a certificate is likely to find, from the dual values of the last epochs, at no cost.
+    """The gap that a certificate is likely to find, from what an epoch notes in passing, at no cost.
 
-    Dual values rise almost geometrically: after the rises r' and r, with q = r / r', about r q / (1 - q) is left. The
-    certified gap is a multiple of it that each certificate measures anew.
+    Of a smooth loss the dual values rise almost geometrically: after the rises r' and r, with q = r / r', about
+    r q / (1 - q) is left. Of the hinge loss they do not, but the losses that an epoch notes make a gap with the dual
+    value that keeps its proportion. The certified gap is a multiple of either that each certificate measures anew.
 
     Parameters
     ----------
     n_outputs : int
         Outputs.
-    multiple : float
-        Expected until the first certificate.
+    is_smooth : bool
+        Of the loss.
     """
 
-    def __init__(self, n_outputs, multiple):
-        self.dual, self.rise = np.zeros(n_outputs), np.full(n_outputs, np.nan)
-        self.multiple, self.left = np.full(n_outputs, multiple), np.full(n_outputs, np.nan)
+    def __init__(self, n_outputs, is_smooth):
+        self.is_smooth, self.dual, self.rise = is_smooth, np.zeros(n_outputs), np.full(n_outputs, np.nan)
+        self.multiple = np.full(n_outputs, SMOOTH_MULTIPLE if is_smooth else HINGE_MULTIPLE)
 
-    def update(self, dual):
-        """Take the dual values (n_outputs,) of an epoch; returns the likely relative gap of each, NaN in the first."""
-        rise = np.abs(dual - self.dual)
-        rate = np.divide(rise, self.rise, out=np.ones_like(rise), where=self.rise > 0)
-        rate = np.clip(rate, 0.0, SLOWEST_RATE) + 0.0 * self.rise
-        size = np.maximum(np.abs(dual), np.finfo(np.float64).tiny)
-        self.left = rise * rate / (1.0 - rate) / size
-        self.dual, self.rise = dual, rise
+    def update(self, primal, dual):
+        """Take an epoch's P of first visits and D, (n_outputs,); returns the likely relative gaps, NaN if unknown."""
+        if self.is_smooth:
+            rise = np.abs(dual - self.dual)
+            rate = np.divide(rise, self.rise, out=np.ones_like(rise), where=self.rise > 0)
+            rate = np.clip(rate, 0.0, SLOWEST_RATE) + 0.0 * self.rise
+            size = np.maximum(np.abs(dual), np.finfo(np.float64).tiny)
+            self.left = rise * rate / (1.0 - rate) / size
+            self.dual, self.rise = dual, rise
+        else:
+            self.left = np.abs(relative_gap(primal, dual))
         return self.multiple * self.left
 
     def learn(self, gaps):

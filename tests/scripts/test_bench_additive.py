@@ -37,6 +37,22 @@ def test_bench_rows(run):
     assert set(figures["update, 1 output"]) == {"naive", "closed form", "fast"}
 
 
+def test_bench_passes(tmp_path, capsys):
+    random = np.random.default_rng(0)
+    X = random.standard_normal((900, 3)).astype(np.float32)
+    y = np.where(X[:, 0] ** 2 + X[:, 1] + random.standard_normal(900) > 1, 1, -1).astype(np.int8)
+    np.savez(tmp_path / "ijcnn1.npz", X_train=X, y_train=y)
+    records = run("bench_passes", ["--data", str(tmp_path), "--C", "0.1", "1"], capsys)
+    assert [(record["data"], record["C"]) for record in records] == [("ijcnn1", 0.1), ("ijcnn1", 1.0)] * 3
+    assert all(record["converged"] and record["gap"] <= 1e-3 for record in records)
+    assert all(record["reads"] > record["passes"] for record in records)  # the blocks are read, not kept
+
+
+def test_bench_passes_names_the_data_that_are_missing(tmp_path, capsys):
+    importlib.import_module("scripts.bench_passes").main(["--data", str(tmp_path), "--sets", "covertype"])
+    assert capsys.readouterr().err == f"covertype: no {tmp_path / 'covertype_397k.npz'}\n"
+
+
 @pytest.fixture
 def pedestrians(tmp_path):
     """A file of the layout of data_prep/daimler.py."""

@@ -7,11 +7,14 @@ from tests.solvers.problems import costs_of, explicit_codes, signs_of
 
 
 class PlainDual:
-    """Duals (n_rows, n_outputs), w (n_outputs, p), intercept and balance sum a y of every output, from zero."""
+    """Duals (n_rows, n_outputs), w (n_outputs, p), intercept and balance sum a y of every output, from zero.
 
-    def __init__(self, problem, least_violation=0.0):
+    share : 1 / (1 + kappa) of the proximal term of each output, centred on 0.
+    """
+
+    def __init__(self, problem, share, least_violation=0.0):
         self.Z, self.signs, self.costs = explicit_codes(problem), signs_of(problem), costs_of(problem)
-        self.problem, self.square, self.least = problem, problem.intercept_square, least_violation
+        self.problem, self.square, self.least, self.share = problem, problem.intercept_square, least_violation, share
         n_rows, n_outputs = self.signs.shape
         self.duals, self.active = np.zeros((n_rows, n_outputs)), np.ones((n_rows, n_outputs), bool)
         self.w, self.intercept = np.zeros((n_outputs, self.Z.shape[1])), np.zeros(n_outputs)
@@ -31,7 +34,7 @@ class PlainDual:
 
     def visit(self, i, is_first):
         """One step on every dual variable of row i."""
-        code, norm = self.problem.loss.code, self.Z[i] @ self.Z[i] + self.square
+        code, square = self.problem.loss.code, self.Z[i] @ self.Z[i]
         for o in np.flatnonzero(self.active[i] & (self.costs[i] > 0)):
             dual, cost, sign = self.duals[i, o], self.costs[i, o], self.signs[i, o]
             margin = sign * (self.Z[i] @ self.w[o] + self.intercept[o])
@@ -45,7 +48,7 @@ class PlainDual:
                     if gradient == 0.0 and self.problem.loss.is_shrinkable and is_out:
                         self.active[i, o] = False
                     continue
-            self.duals[i, o] = dual_step(code, dual, margin, norm, cost)
+            self.duals[i, o] = dual_step(code, dual, margin, self.share[o] * square + self.square, cost)
             step = sign * (self.duals[i, o] - dual)
-            self.w[o] += step * self.Z[i]
+            self.w[o] += self.share[o] * step * self.Z[i]
             self.intercept[o] += step * self.square

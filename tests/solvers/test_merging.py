@@ -40,8 +40,8 @@ def partial_solutions(machine, block, rows, n_partial, n_sweeps=1):
     return parts, before
 
 
-def along(problem, before, after, centre, o):
-    """-D of output o as a function of eta on the line from `before` to `after` duals (n_rows, n_outputs)."""
+def along(problem, before, after, centre, o, share):
+    """-D_c of output o (c = 0) as a function of eta on the line from `before` to `after` duals (n_rows, n_outputs)."""
     Z, signs = explicit_codes(problem), signs_of(problem)[:, o]
 
     def negative(eta):
@@ -49,7 +49,7 @@ def along(problem, before, after, centre, o):
         signed = signs * duals[:, o]
         w, balance = signed @ Z, signed.sum()
         intercept = centre[o] * balance + 0.5 * problem.intercept_square * balance**2
-        return 0.5 * w @ w + intercept - conjugates(problem, duals)[:, o].sum()
+        return 0.5 * share * w @ w + intercept - conjugates(problem, duals)[:, o].sum()
 
     return negative
 
@@ -73,9 +73,10 @@ def test_the_merged_point_is_the_best_on_the_line(loss, intercept, n_classes, n_
     merge(problem, machine.outputs, machine.state, parts, block, rows, before)
     shortest = 1.0
     for o in range(problem.n_outputs):
-        negative = along(problem, begin, end, centre, o)
+        share = machine.proximal.share[o]
+        negative = along(problem, begin, end, centre, o, share)
         best = minimize_scalar(negative, bounds=(0, 1), method="bounded", options={"xatol": 1e-10})
-        reached = along(problem, begin, block.duals, centre, o)(1.0)
+        reached = along(problem, begin, block.duals, centre, o, share)(1.0)
         # Flat at the maximum: float32 duals cost some 1e-7 of the value.
         assert reached <= min(best.fun, negative(1.0)) + 1e-6 * abs(best.fun)
         assert reached < negative(0.0)
@@ -87,11 +88,12 @@ def test_the_merged_point_is_the_best_on_the_line(loss, intercept, n_classes, n_
 def test_the_merged_state_belongs_to_the_merged_duals(n_classes):
     problem, run, rows = overlapping(n_classes, loss="squared_hinge")
     machine = DualCD(problem, run)
+    machine.start_epoch()
     block = machine.reader.whole
     parts, before = partial_solutions(machine, block, rows, 2)
     merge(problem, machine.outputs, machine.state, parts, block, rows, before)
     signed = block.duals * signs_of(problem)
-    w = weights_of(problem, problem.encoder_coef(machine.state.coef))
+    w = weights_of(problem, problem.encoder_coef(machine.proximal.dual_coef(machine.state.coef)))
     np.testing.assert_allclose(w, signed.T @ explicit_codes(problem), atol=1e-4 * np.abs(w).max())
     np.testing.assert_allclose(machine.state.terms[BALANCE], signed.sum(axis=0), atol=1e-5)
     intercept = problem.intercept_square * signed.sum(axis=0)
@@ -110,6 +112,7 @@ def test_disjoint_partial_solutions_are_added_whole(loss):
     options = {"encoder": "identity", "scale": "none", "center": False, "intercept": "none"}
     problem, run = make_run(X, y, loss=loss, **options)
     machine = DualCD(problem, run)
+    machine.start_epoch()
     block = machine.reader.whole
     parts, before = partial_solutions(machine, block, np.arange(20), 2)
     expected, end = parts[0].sum(axis=0), block.duals.copy()

@@ -8,7 +8,9 @@ from linadd.losses import LOSSES as TABLE
 from linadd.losses import loss_value
 from linadd.solvers.dual_cd import DualCD
 from linadd.solvers.stopping import (
+    HINGE_MULTIPLE,
     MULTIPLES,
+    SMOOTH_MULTIPLE,
     Certificate,
     Certifier,
     GapForecast,
@@ -218,25 +220,33 @@ def test_relative_gap():
     assert certificate.gap == 1.25 and certificate.gaps.tolist() == [0.5, 0.0, 1.25, 1.0]
 
 
-def test_the_forecast_is_what_a_geometric_rise_has_left():
+def test_the_forecast_of_a_smooth_loss_is_what_a_geometric_rise_has_left():
     limit, rate = np.array([4.0, 100.0]), np.array([0.5, 0.8])
-    forecast = GapForecast(2, multiple=2.0)
-    gaps = [forecast.update(limit * (1 - rate**epoch)) for epoch in range(1, 5)]
+    forecast = GapForecast(2, is_smooth=True)
+    gaps = [forecast.update(np.full(2, np.nan), limit * (1 - rate**epoch)) for epoch in range(1, 5)]
     assert np.isnan(gaps[0]).all()  # one rise has no rate
     left = rate**4 / (1 - rate**4)
-    np.testing.assert_allclose(gaps[-1], 2.0 * left)
+    np.testing.assert_allclose(gaps[-1], SMOOTH_MULTIPLE * left)
     forecast.learn(np.array([3.0 * left[0], 1e9]))
     expected = np.array([3.0, MULTIPLES[1]]) * rate**5 / (1 - rate**5)
-    np.testing.assert_allclose(forecast.update(limit * (1 - rate**5)), expected)
+    np.testing.assert_allclose(forecast.update(np.full(2, np.nan), limit * (1 - rate**5)), expected)
 
 
 def test_the_forecast_of_a_dual_value_that_stands_is_zero_and_of_one_that_jumps_is_bounded():
-    forecast = GapForecast(2, multiple=1.0)
+    forecast = GapForecast(2, is_smooth=True)
     for dual in ([1.0, 1.0], [2.0, 1.5], [2.0, 4.5]):
-        gaps = forecast.update(np.array(dual))
+        gaps = forecast.update(np.full(2, np.nan), np.array(dual))
     assert gaps[0] == 0.0 and np.isfinite(gaps[1])
     forecast.learn(np.array([0.1, 0.1]))  # nothing left to rise says nothing about the multiple
-    assert forecast.multiple[0] == 1.0
+    assert forecast.multiple[0] == SMOOTH_MULTIPLE
+
+
+def test_the_forecast_of_the_hinge_loss_is_in_proportion_to_the_gap_of_the_losses_noted():
+    forecast = GapForecast(3, is_smooth=False)
+    primal, dual = np.array([4.0, 10.0, 1.0]), np.array([3.0, 5.0, 2.0])  # noted losses are no bound
+    np.testing.assert_allclose(forecast.update(primal, dual), HINGE_MULTIPLE * np.array([0.25, 0.5, 0.5]))
+    forecast.learn(np.array([0.2, 0.25, 1e-9]))
+    np.testing.assert_allclose(forecast.update(primal, dual), [0.2, 0.25, MULTIPLES[0] * 0.5])
 
 
 def test_any_reader_chunking_gives_the_same_bits():
