@@ -8,7 +8,9 @@ own slice: the result then cannot depend on the number of threads.
 import hashlib
 import os
 import shutil
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 
 import llvmlite.binding
@@ -83,6 +85,12 @@ compiled = numba.njit(cache=True, nogil=True, error_model="numpy")
 compiled_sums = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=SUM_FLAGS, forceinline=True)
 
 
+def shares(n_rows, n_threads):
+    """Slices of rows, as equal as can be, one a thread."""
+    bounds = [n_rows * k // n_threads for k in range(n_threads + 1)]
+    return [slice(*pair) for pair in pairwise(bounds)]
+
+
 def run_threads(function, tasks, n_threads):
     """Call `function(*task)` for every task on up to `n_threads` threads; results in the order of the tasks.
 
@@ -94,3 +102,23 @@ def run_threads(function, tasks, n_threads):
         return [function(*task) for task in tasks]
     with ThreadPoolExecutor(min(n_threads, len(tasks))) as pool:
         return [future.result() for future in [pool.submit(function, *task) for task in tasks]]
+
+
+def stream_threads(function, tasks, n_threads):
+    """Yield `function(*task)` of every task in order, on up to `n_threads` threads.
+
+    `tasks` is consumed as the results are: at most one more than there are threads is held. The function as in
+    `run_threads`. Closing the generator waits for what is under way.
+    """
+    if n_threads <= 1:
+        for task in tasks:
+            yield function(*task)
+        return
+    pending = deque()
+    with ThreadPoolExecutor(n_threads) as pool:
+        for task in tasks:
+            pending.append(pool.submit(function, *task))
+            if len(pending) > n_threads:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()

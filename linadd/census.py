@@ -42,6 +42,28 @@ def group_slices(first_row, n_rows):
         start = stop
 
 
+def row_groups(chunks):
+    """Yield the rows of each group of GROUP_ROWS, in index order, as a list of (first row's index, dense X, weights).
+
+    Sums over a group, added in this order, are the same for any chunking and any number of threads.
+
+    Parameters
+    ----------
+    chunks : iterable of Chunk
+        All rows of a source, in order.
+    """
+    pieces = []
+    for chunk in chunks:
+        X, weight = chunk.dense(), chunk.weights()
+        for start, stop, closes in group_slices(chunk.first_row, len(X)):
+            pieces.append((chunk.first_row + start, X[start:stop], weight[start:stop]))
+            if closes:
+                yield pieces
+                pieces = []
+    if pieces:
+        yield pieces
+
+
 class Tally(NamedTuple):
     """What `survey_rows` counts of each feature, zeros apart; the last three belong to the open group of rows."""
 

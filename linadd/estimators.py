@@ -389,7 +389,8 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         """Scores (n_samples, n_outputs), chunk by chunk."""
         model = self.fitted()
         chunks = open_rows(self, X).chunks()
-        return np.concatenate([model.decision_function(part.dense(), part.origin, part.row_number) for part in chunks])
+        places = ((part.dense(), part.origin, part.row_number) for part in chunks)
+        return np.concatenate([model.decision_function(*place, self.n_jobs) for place in places])
 
     def predict(self, X):
         """Labels, shape (n_samples,); X as in decision_function."""
@@ -427,7 +428,7 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         rows.require_labels()
         accuracy = Confusion(len(model.classes))
         for chunk in rows.chunks():
-            decisions = model.decision_function(chunk.dense(), chunk.origin, chunk.row_number)
+            decisions = model.decision_function(chunk.dense(), chunk.origin, chunk.row_number, self.n_jobs)
             index = class_indices(chunk.y, model.classes)
             accuracy.update(index, predicted_indices(decisions), chunk.weight)
         return accuracy.accuracy

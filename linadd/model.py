@@ -135,7 +135,7 @@ class AdditiveModel:
         decisions = self.decision_function(X)
         return decisions, self.log_probabilities(decisions) if self.has_probabilities else None
 
-    def decision_function(self, X, origin="array", row_number=lambda i: i + 1):
+    def decision_function(self, X, origin="array", row_number=lambda i: i + 1, n_jobs=1):
         """Scores of rows, in float64 whatever the dtype of X; `range_policy` rules values outside the training range.
 
         Parameters
@@ -146,6 +146,8 @@ class AdditiveModel:
             Name of the data, for messages.
         row_number : callable
             Row index to the number that a message gives.
+        n_jobs : int
+            Threads that share the rows; never changes the result.
 
         Returns
         -------
@@ -163,7 +165,7 @@ class AdditiveModel:
             On values outside the range of features whose policy is `report`.
         """
         X = self.checked(X, origin, row_number)
-        decisions = decide(self.encoder, X, self.coef, self.intercept)
+        decisions = decide(self.encoder, X, self.coef, self.intercept, n_jobs)
         if self.range_policy != "clamp":
             self.apply_policies(X, decisions, origin, row_number)
         return decisions

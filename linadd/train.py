@@ -4,16 +4,18 @@ import copy
 import logging
 import time
 import warnings
+from contextlib import closing
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
+from linadd._jit import stream_threads
 from linadd.calibration import CALIBRATIONS
-from linadd.census import Census, take_census
+from linadd.census import Census, row_groups, take_census
 from linadd.encoders import make_encoder
 from linadd.encoders.base import Encoder
-from linadd.encoders.centring import Centre, CodeMoments
+from linadd.encoders.centring import Centre, CodeMoments, located
 from linadd.encoders.density import Density, DensityCounter
 from linadd.encoders.exact import decide
 from linadd.encoders.identity import in_other_units
@@ -125,22 +127,33 @@ def embed(source, options, plan, memory, progress, classes=None, census=None):
     kept = np.empty((source.n_rows, source.n_features), dtype) if plan.fits else None
     memory.take(plan.block_bytes(source.n_features))
     moments, density = CodeMoments(encoder), DensityCounter(encoder, census)
-    for chunk in source.chunks():
-        rows = slice(chunk.first_row, chunk.first_row + chunk.n_rows)
-        if classes is None:
-            targets[rows] = np.searchsorted(census.classes, chunk.y)
-        weight = chunk.weights()
-        with np.errstate(over="ignore"):  # refused below
-            costs[rows] = factors[targets[rows]] * weight
-        check_costs(costs[rows], options.C, chunk)
-        X, is_exact = chunk.dense(), plan.precision == "exact"
-        positions = kept[rows] if plan.fits and is_exact else np.empty(X.shape, positions_dtype(encoder))
-        locate(encoder, X, positions)
+    is_exact = plan.precision == "exact"
+
+    def labelled():
+        """The chunks, whose targets and costs are noted as they pass."""
+        for chunk in source.chunks():
+            rows = slice(chunk.first_row, chunk.first_row + chunk.n_rows)
+            if classes is None:
+                targets[rows] = np.searchsorted(census.classes, chunk.y)
+            with np.errstate(over="ignore"):  # refused below
+                costs[rows] = factors[targets[rows]] * chunk.weights()
+            check_costs(costs[rows], options.C, chunk)
+            yield chunk
+            progress.read("centre", rows.stop, source.n_rows)
+
+    def located_sums(pieces):
+        """Locate a group of rows; returns the sums of their codes, and their counts."""
+        parts = located(encoder, pieces, kept if is_exact else None)
         if not is_exact:
-            locate(encoder, X, kept[rows])
-        moments.update(positions, weight, chunk.first_row)
-        density.update(positions, weight)
-        progress.read("centre", rows.stop, source.n_rows)
+            for first_row, X, _ in pieces:
+                locate(encoder, X, kept[first_row : first_row + len(X)])
+        return moments.group(parts), density.group(parts)
+
+    with closing(labelled()) as chunks:
+        tasks = ((pieces,) for pieces in row_groups(chunks))
+        for sums, counts in stream_threads(located_sums, tasks, options.n_jobs):
+            moments.add(*sums)
+            density.add(*counts)
     with np.errstate(over="ignore", invalid="ignore"):
         centre = moments.centre(options.center, options.scale == "unit")
         counted = density.finish(moments.mean_code)

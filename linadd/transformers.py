@@ -13,11 +13,10 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from linadd import penalty
-from linadd.census import CensusTaker
+from linadd.census import CensusTaker, row_groups
 from linadd.encoders import make_encoder
-from linadd.encoders.centring import CodeMoments
+from linadd.encoders.centring import CodeMoments, located
 from linadd.encoders.exact import check_finite, encode
-from linadd.encoders.rows import locate, positions_dtype
 from linadd.errors import ConfigError
 from linadd.estimator_input import open_rows
 from linadd.row_sample import SAMPLE_ROWS
@@ -57,10 +56,8 @@ class Embedding(TransformerMixin, BaseEstimator):
         source = open_rows(self, X, sample_weight=sample_weight, is_first=True, least_rows=2)
         self.observe(source, None)
         moments = CodeMoments(self.encoder_)
-        for chunk in source.chunks():
-            positions = np.empty(chunk.X.shape, positions_dtype(self.encoder_))
-            locate(self.encoder_, chunk.dense(), positions)
-            moments.update(positions, chunk.weights(), chunk.first_row)
+        for pieces in row_groups(source.chunks()):
+            moments.add(*moments.group(located(self.encoder_, pieces)))
         self.scale_ = moments.centre(True, self.scale == "unit").scale
         return self
 

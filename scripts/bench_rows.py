@@ -132,7 +132,7 @@ def problem(n_rows, n_features):
     positions = np.empty(X.shape, rows.positions_dtype(encoder))
     rows.locate(encoder, X, positions)
     moments = CodeMoments(encoder)
-    moments.update(positions, np.ones(n_rows), 0)
+    moments.add(*moments.group([(0, positions, np.ones(n_rows))]))
     return X, encoder, moments.centre(True, True), positions / 2.0**encoder.bits, positions
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from linadd import _jit
-from linadd._jit import compiled, compiled_sums, run_threads
+from linadd._jit import compiled, compiled_sums, run_threads, shares, stream_threads
 
 ROOT = Path(__file__).parent.parent
 
@@ -202,3 +202,36 @@ def test_no_loop_leaves_its_arrays(tmp_path, compiled_result):
 def test_code_just_compiled_and_code_from_the_cache_give_the_same_bits(tmp_path):
     cold = run(tmp_path, NUMBA_CACHE_DIR=str(tmp_path / "cold"))
     assert cold["decisions"] == run(tmp_path, NUMBA_CACHE_DIR=str(tmp_path / "cold"))["decisions"]
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 7])
+def test_shares_are_all_rows_once_and_of_like_size(n_threads):
+    parts = [range(23)[part] for part in shares(23, n_threads)]
+    assert [row for part in parts for row in part] == list(range(23))
+    assert {len(part) for part in parts} <= {23 // n_threads, 23 // n_threads + 1}
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 5])
+def test_a_stream_of_tasks_keeps_its_order_and_holds_few(n_threads):
+    drawn = []
+
+    def tasks():
+        for k in range(40):
+            drawn.append(k)
+            yield (k,)
+
+    for k, result in enumerate(stream_threads(lambda k: k * k, tasks(), n_threads)):
+        assert result == k * k
+        assert len(drawn) <= k + 1 + (n_threads if n_threads > 1 else 0)
+    assert drawn == list(range(40))
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_a_stream_of_tasks_raises_what_a_task_raises(n_threads):
+    def divide(k):
+        return 12 // (3 - k)
+
+    results = stream_threads(divide, ((k,) for k in range(10)), n_threads)
+    assert [next(results) for _ in range(3)] == [4, 6, 12]
+    with pytest.raises(ZeroDivisionError):
+        next(results)

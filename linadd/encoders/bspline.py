@@ -45,11 +45,20 @@ def basis_values(t, degree, j, values):
 
 
 @compiled
-def encode_coordinate(u, n_bins, degree, j, index, values):
-    """Bin and values of a float64 coordinate."""
-    k = min(int(u), n_bins - 1)
-    index[j] = k
-    basis_values(u - k, degree, j, values)
+def encode_coordinates(u, n_bins, degree, index, values):
+    """Bins and values of a row of float64 coordinates."""
+    if degree == 1:  # the default, as a loop that LLVM turns into vectors
+        for j in range(u.shape[0]):
+            k = min(int(u[j]), n_bins[j] - 1)
+            t = u[j] - k
+            index[j] = k
+            values[0, j] = 1.0 - t
+            values[1, j] = t
+    else:
+        for j in range(u.shape[0]):
+            k = min(int(u[j]), n_bins[j] - 1)
+            index[j] = k
+            basis_values(u[j] - k, degree, j, values)
 
 
 @compiled

@@ -8,15 +8,40 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linadd.census import group_slices
-from linadd.encoders.rows import Space, make_scratch, moment_rows
+from linadd.encoders.rows import Space, locate, make_scratch, moment_rows, positions_dtype
 from linadd.errors import DataError
 
 LEAST_SPREAD = 1e-6  # norms are summed from float32 values: their mean is known to some 1e-7
 
 
+def located(encoder, pieces, kept=None):
+    """The pieces of a group of rows as positions.
+
+    Parameters
+    ----------
+    encoder : Encoder
+        Fitted.
+    pieces : list of (int, array (n_rows, n_features), float64 array (n_rows,))
+        First row's index, values and weights, as `row_groups` cuts them.
+    kept : array, shape (all rows, n_features), optional
+        Of the positions' dtype: where they are to be written; else each piece has an array of its own.
+
+    Returns
+    -------
+    list of (int, array (n_rows, n_features), float64 array (n_rows,))
+        With positions in place of values.
+    """
+    parts = []
+    for first_row, X, weight in pieces:
+        own = slice(first_row, first_row + len(X))
+        positions = np.empty(X.shape, positions_dtype(encoder)) if kept is None else kept[own]
+        locate(encoder, X, positions)
+        parts.append((first_row, positions, weight))
+    return parts
+
+
 class CodeMoments:
-    """Weighted sums of phi, and of its squared norm, over the rows seen.
+    """Weighted sums of phi, and of its squared norm, over groups of rows that are added in order.
 
     Parameters
     ----------
@@ -25,34 +50,37 @@ class CodeMoments:
     """
 
     def __init__(self, encoder):
-        self.encoder, self.basis, self.scratch = encoder, encoder.basis, make_scratch(encoder)
+        self.encoder, self.basis = encoder, encoder.basis
         self.scale_squared = (encoder.scale**2).astype(np.float32)
-        shape = (encoder.n_features, encoder.n_basis)
-        self.codes, self.group_codes = np.zeros(shape), np.zeros(shape)
-        self.sums, self.group_sums = np.zeros(2), np.zeros(2)  # squared norms, weights
+        self.codes, self.sums = np.zeros((encoder.n_features, encoder.n_basis)), np.zeros(2)
 
-    def update(self, positions, weight, first_row):
-        """Add rows as positions (n_rows, n_features) with float64 weights; the first has index `first_row`."""
-        for start, stop, closes in group_slices(first_row, len(positions)):
-            rows = slice(start, stop)
-            moment_rows(
-                self.basis, positions[rows], weight[rows], self.scale_squared, self.scratch, self.group_codes,
-                self.group_sums,
-            )  # fmt: skip
-            if closes:
-                self.close_group()
+    def group(self, pieces):
+        """Sums of one group of rows; any number of threads may ask at once.
 
-    def close_group(self):
-        """Add the open group to the totals."""
-        self.codes += self.group_codes
-        self.sums += self.group_sums
-        self.group_codes[...] = 0
-        self.group_sums[...] = 0
+        Parameters
+        ----------
+        pieces : list of (int, array (n_rows, n_features), float64 array (n_rows,))
+            First row's index, positions and weights, as `row_groups` cuts them.
+
+        Returns
+        -------
+        (float64 array (n_features, n_basis), float64 array (2,))
+            Of the codes; of squared norms and weights.
+        """
+        codes, sums, scratch = np.zeros_like(self.codes), np.zeros(2), make_scratch(self.encoder)
+        for _, positions, weight in pieces:
+            moment_rows(self.basis, positions, weight, self.scale_squared, scratch, codes, sums)
+        return codes, sums
+
+    def add(self, codes, sums):
+        """Add the sums of the next group."""
+        self.codes += codes
+        self.sums += sums
 
     @property
     def mean_code(self):
         """Mean of phi over the rows so far, float64 (n_features, n_basis)."""
-        return (self.codes + self.group_codes) / (self.sums[1] + self.group_sums[1])
+        return self.codes / self.sums[1]
 
     def centre(self, centred, unit):
         """The finished Centre.
@@ -69,7 +97,6 @@ class CodeMoments:
         DataError
             Under `unit`, where rows differ by less than float32 can tell.
         """
-        self.close_group()
         codes, mean_square = self.codes / self.sums[1], self.sums[0] / self.sums[1]
         table = self.basis.table_exact if self.encoder.is_local else np.eye(self.encoder.n_basis)
         updates = codes @ table

@@ -103,7 +103,7 @@ def count_float(positions, weight, first, per_cell, weights, places):
 
 
 class DensityCounter:
-    """Counts the rows of one pass, in order: the sums then do not depend on where chunks are cut.
+    """Counts the rows of one pass, by groups that are added in order: chunks and threads cannot change the sums.
 
     Parameters
     ----------
@@ -122,13 +122,31 @@ class DensityCounter:
             width = (census.maximum - axes.origin) * axes.inverse - self.first
             self.per_cell = DENSE_CELLS / np.where(width > 0, width, np.inf)
 
-    def update(self, positions, weight):
-        """Add the next rows, as positions (n_rows, n_features) with float64 weights (n_rows,)."""
-        if self.encoder.is_local:
-            bits = self.encoder.bits
-            count_fixed(positions, weight, bits, bits - split_bits(self.encoder), self.weights, self.places)
-        else:
-            count_float(positions, weight, self.first, self.per_cell, self.weights, self.places)
+    def group(self, pieces):
+        """Weights and weighted coordinates of one group of rows; any number of threads may ask at once.
+
+        Parameters
+        ----------
+        pieces : list of (int, array (n_rows, n_features), float64 array (n_rows,))
+            First row's index, positions and weights, as `row_groups` cuts them.
+
+        Returns
+        -------
+        (float64 array, float64 array), shape (n_features, n_cells)
+        """
+        weights, places = np.zeros((2, *self.weights.shape))
+        bits = self.encoder.bits
+        for _, positions, weight in pieces:
+            if self.encoder.is_local:
+                count_fixed(positions, weight, bits, bits - split_bits(self.encoder), weights, places)
+            else:
+                count_float(positions, weight, self.first, self.per_cell, weights, places)
+        return weights, places
+
+    def add(self, weights, places):
+        """Add the counts of the next group."""
+        self.weights += weights
+        self.places += places
 
     def finish(self, mean_code):
         """The Density, with the mean of phi that `CodeMoments` found."""

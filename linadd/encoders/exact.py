@@ -7,7 +7,7 @@ and the certificate judges the coefficients exactly as they will be used.
 import numpy as np
 import scipy.sparse
 
-from linadd._jit import compiled
+from linadd._jit import compiled, run_threads, shares
 from linadd.encoders import bspline, fourier, hermite
 from linadd.encoders.coordinates import Axes, locate_row
 from linadd.encoders.tables import N_CODES, add_tables, every_code, tabulate_row
@@ -30,8 +30,7 @@ def encode_coordinates(u, axes, basis, index, values):
     """Encode a row of coordinates u (n_features,); the branch on the encoder is taken here, once a row."""
     n_features = u.shape[0]
     if basis.code == bspline.CODE:
-        for j in range(n_features):
-            bspline.encode_coordinate(u[j], axes.n_bins[j], basis.n_local - 1, j, index, values)
+        bspline.encode_coordinates(u, axes.n_bins, basis.n_local - 1, index, values)
     elif basis.code == fourier.CODE:
         for j in range(n_features):
             fourier.encode_coordinate(u[j], basis.weights, j, values)
@@ -167,7 +166,7 @@ def make_scratch(encoder):
     return np.zeros(n_features, np.int64), np.zeros((encoder.n_local, n_features)), np.zeros(n_features)
 
 
-def decide(encoder, X, coef, intercept):
+def decide(encoder, X, coef, intercept, n_threads=1):
     """Scores of rows, in float64 whatever the dtype of X; values are clamped to the training range.
 
     Parameters
@@ -180,6 +179,8 @@ def decide(encoder, X, coef, intercept):
         Coefficients in phi units.
     intercept : float64 array, shape (n_outputs,)
         Added to each score.
+    n_threads : int
+        Threads that share the rows; never changes the result.
 
     Returns
     -------
@@ -190,7 +191,11 @@ def decide(encoder, X, coef, intercept):
     if X.dtype == np.uint8 and len(X) >= TABLE_ROWS:
         decide_bytes(X, encoder.axes, encoder.basis, coef, decisions)
     else:
-        decide_rows(X, encoder.axes, encoder.basis, coef, decisions, *make_scratch(encoder))
+        tasks = [
+            (X[rows], encoder.axes, encoder.basis, coef, decisions[rows], *make_scratch(encoder))
+            for rows in shares(len(X), n_threads)
+        ]
+        run_threads(decide_rows, tasks, n_threads)
     return decisions + intercept
 
 

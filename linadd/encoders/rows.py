@@ -195,6 +195,13 @@ def row_norm(basis, scratch, scale_squared):
     index, values, table = scratch.index, scratch.values, basis.table.reshape(-1)
     width = basis.table.shape[1]
     total = np.float32(0)
+    if basis.is_local and basis.n_local == 2:  # the default
+        for j in range(index.shape[0]):
+            at = np.uint64(index[j] * (width + 1))
+            a, b, next_row = values[0, j], values[1, j], at + np.uint64(width)
+            cross = np.float32(2) * a * table[next_row] + b * table[next_row + np.uint64(1)]
+            total += scale_squared[j] * (a * a * table[at] + b * cross)
+        return total
     for m in range(basis.n_local):
         if basis.is_local:
             for other in range(m + 1):
@@ -213,6 +220,11 @@ def row_kappa(basis, scratch, mean_update):
     """sum_j mean_update_j . phi(x_j) of the encoded row: what centring needs to know of it."""
     index, values, flat = scratch.index, scratch.values, mean_update.reshape(-1)
     total = np.float32(0)
+    if basis.n_local == 2:  # the default
+        for j in range(index.shape[0]):
+            at = np.uint64(j * basis.n_basis + index[j])
+            total += values[0, j] * flat[at] + values[1, j] * flat[at + np.uint64(1)]
+        return total
     for m in range(basis.n_local):
         for j in range(index.shape[0]):
             total += values[m, j] * flat[np.uint64(j * basis.n_basis + index[j] + m)]
@@ -223,6 +235,12 @@ def row_kappa(basis, scratch, mean_update):
 def scatter_row(basis, scratch, weight, sums):
     """sums[j, :] += weight * phi(x_j), in float64 (n_features, n_basis)."""
     index, values, flat = scratch.index, scratch.values, sums.reshape(-1)
+    if basis.n_local == 2:  # the default
+        for j in range(index.shape[0]):
+            at = np.uint64(j * basis.n_basis + index[j])
+            flat[at] += weight * values[0, j]
+            flat[at + np.uint64(1)] += weight * values[1, j]
+        return
     for j in range(index.shape[0]):
         for m in range(basis.n_local):
             flat[np.uint64(j * basis.n_basis + index[j] + m)] += weight * values[m, j]

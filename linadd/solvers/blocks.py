@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from linadd._jit import run_threads, shares
 from linadd.chunks import prefetch
 from linadd.encoders.rows import locate, make_scratch, measure_rows, positions_dtype
 
@@ -28,12 +29,16 @@ class Block(NamedTuple):
     duals: np.ndarray  # float32 (n_rows, n_outputs)
 
 
-def measured(problem, positions, targets, costs, folds=None):
+def measured(problem, positions, targets, costs, folds=None, n_threads=1):
     """A block of rows as positions, with the norms of their codes, without dual variables; one fold if not given."""
     encoder = problem.encoder
     folds = np.zeros(len(positions), np.int16) if folds is None else folds
     norms, kappas = np.empty(len(positions), np.float32), np.empty(len(positions), np.float32)
-    measure_rows(encoder.basis, positions, problem.centre.space, make_scratch(encoder), norms, kappas)
+    tasks = [
+        (encoder.basis, positions[rows], problem.centre.space, make_scratch(encoder), norms[rows], kappas[rows])
+        for rows in shares(len(positions), n_threads)
+    ]
+    run_threads(measure_rows, tasks, n_threads)
     return Block(positions, norms, kappas, targets, costs, folds, NO_DUALS)
 
 
@@ -48,15 +53,17 @@ class BlockReader:
         Order and grouping.
     memory : Memory
         Holds the dual variables; what it has left bounds the reading ahead.
+    n_threads : int
+        Threads that measure rows which stay in memory.
     """
 
-    def __init__(self, problem, plan, memory):
+    def __init__(self, problem, plan, memory, n_threads=1):
         self.problem, self.plan = problem, plan
         self.duals = memory.zeros("dual variables", (plan.n_rows, problem.n_outputs), np.float32)
         self.reads = 0
         self.whole = self.buffer = None
         if problem.positions is not None:
-            whole = measured(problem, problem.positions, problem.targets, problem.costs, problem.folds)
+            whole = measured(problem, problem.positions, problem.targets, problem.costs, problem.folds, n_threads)
             self.whole = whole._replace(duals=self.duals)
         else:
             n_features = problem.encoder.n_features

@@ -180,8 +180,8 @@ class DualCD:
         self.scratches = [make_scratch(encoder) for _ in range(n_partial)]
         self.average, self.n_averaged = np.zeros(shape), 0
         run.memory.take(coef_bytes(encoder, n_outputs, n_partial))
-        self.reader = BlockReader(problem, run.plan, run.memory)
-        self.certifier = Certifier(problem, run.memory, run.plan.n_rows)
+        self.reader = BlockReader(problem, run.plan, run.memory, run.n_threads)
+        self.certifier = Certifier(problem, run.memory, run.plan.n_rows, run.n_threads)
         coded = on_codes(problem)
         self.code_certifier = None if coded is None else Certifier(coded, run.memory, run.plan.n_rows)
         self.gap_on_codes, self.is_at_floor = None, False

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from linadd._jit import compiled, compiled_sums, run_threads
+from linadd._jit import compiled, compiled_sums, run_threads, shares
 from linadd.encoders.exact import decide_row
 from linadd.encoders.rows import encode_row, make_scratch
 
@@ -56,11 +56,9 @@ def encode_rows(basis, positions, coef, scratch, columns, values, scores):
 
 def encode(encoder, positions, coef, codes, scores, n_threads):
     """encode_rows, each thread an equal share of the rows; coef and scores of no outputs give the codes alone."""
-    bounds = np.linspace(0, len(positions), n_threads + 1).astype(int)
-    shares = [slice(*pair) for pair in pairwise(bounds)]
     tasks = [
         (encoder.basis, positions[s], coef, make_scratch(encoder), codes.columns[s], codes.values[s], scores[s])
-        for s in shares
+        for s in shares(len(positions), n_threads)
     ]
     run_threads(encode_rows, tasks, n_threads)
 

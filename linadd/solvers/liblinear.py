@@ -157,7 +157,7 @@ def solve(problem, run):
         coef[:, :, o] = problem.centre.scale[:, None] * penalty.from_penalised(w, order)
     reads, certificate = 1, None
     if run.options["certify"]:
-        certificate, intercept = certify_primal(problem, run.memory, coef, intercept)
+        certificate, intercept = certify_primal(problem, run.memory, coef, intercept, run.n_threads)
         reads += 2
     if stopped_by is not None:
         warnings.warn(

@@ -48,24 +48,33 @@ def scale_duals(rows, block, before, eta):
 
 @compiled
 def merge_products(start, parts, n_basis, order, inverse_square, products):
-    """products[0] = w0 . dw, products[1] = |dw|^2 of each lane, with w = D_d v / s."""
+    """products[0] = w0 . dw, products[1] = |dw|^2 of each lane, with w = D_d v / s.
+
+    The innermost loops run over the lanes, or over the basis of a single one, so that LLVM turns them into vectors.
+    """
     n_groups, n_features, _, lanes = start.shape
-    point, change = np.zeros(n_basis), np.zeros(n_basis)
+    point, change = np.zeros((n_basis, lanes)), np.zeros((n_basis, lanes))
     for group in range(n_groups):
+        own = products[:, group * lanes : (group + 1) * lanes]
         for j in range(n_features):
-            for lane in range(lanes):
+            for i in range(n_basis):
+                for lane in range(lanes):
+                    point[i, lane] = start[group, j, i, lane]
+                    change[i, lane] = np.float64(parts[0, group, j, i, lane]) - point[i, lane]
+            for k in range(1, parts.shape[0]):
                 for i in range(n_basis):
-                    point[i] = start[group, j, i, lane]
-                    change[i] = 0.0
-                    for k in range(parts.shape[0]):
-                        change[i] += np.float64(parts[k, group, j, i, lane]) - point[i]
-                for _ in range(order):
-                    for i in range(n_basis - 1, 0, -1):
-                        point[i] -= point[i - 1]
-                        change[i] -= change[i - 1]
-                for i in range(n_basis):
-                    products[0, group * lanes + lane] += inverse_square[j] * point[i] * change[i]
-                    products[1, group * lanes + lane] += inverse_square[j] * change[i] * change[i]
+                    for lane in range(lanes):
+                        change[i, lane] += np.float64(parts[k, group, j, i, lane]) - point[i, lane]
+            for _ in range(order):
+                for i in range(n_basis - 1, 0, -1):
+                    for lane in range(lanes):
+                        point[i, lane] -= point[i - 1, lane]
+                        change[i, lane] -= change[i - 1, lane]
+            weight = inverse_square[j]
+            for i in range(n_basis):
+                for lane in range(lanes):
+                    own[0, lane] += weight * point[i, lane] * change[i, lane]
+                    own[1, lane] += weight * change[i, lane] * change[i, lane]
 
 
 @compiled
@@ -77,8 +86,8 @@ def move(start, parts, eta):
             for i in range(width):
                 for lane in range(lanes):
                     before = start[group, j, i, lane]
-                    change = np.float32(0)
-                    for k in range(parts.shape[0]):
+                    change = parts[0, group, j, i, lane] - before
+                    for k in range(1, parts.shape[0]):
                         change += parts[k, group, j, i, lane] - before
                     start[group, j, i, lane] = before + eta[group * lanes + lane] * change
 

@@ -220,7 +220,7 @@ class Newton:
     def solve(self):
         """Passes, and a certificate when the gap is small; returns a SolverResult."""
         run, history, certified, interrupted, is_over = self.run, [], np.inf, False, False
-        certifier = Certifier(self.problem, run.memory, len(self.duals))
+        certifier = Certifier(self.problem, run.memory, len(self.duals), run.n_threads)
         while certified > run.tol and len(self.active) and not (interrupted or is_over):
             is_whole = self.advance()
             interrupted = not is_whole or run.should_stop()

@@ -257,7 +257,7 @@ def solve(problem, run):
     if run.start is not None:
         machine.start(run.start)
     run.memory.take(2 * machine.state.coef.nbytes)
-    reader = BlockReader(problem, run.plan, run.memory)
+    reader = BlockReader(problem, run.plan, run.memory, run.n_threads)
     history, interrupted, epoch = [], False, 0
     for epoch in range(run.max_epochs):
         for index, block in reader.blocks(epoch, options["shuffle"]):
@@ -278,6 +278,6 @@ def solve(problem, run):
     coef, intercept = machine.point(options["average"])
     reads, certificate = reader.reads, None
     if options["certify"]:
-        certificate, intercept = certify_primal(problem, run.memory, coef, intercept)
+        certificate, intercept = certify_primal(problem, run.memory, coef, intercept, run.n_threads)
         reads += 2
     return SolverResult(coef, intercept, not interrupted, epoch + 1, reads, history, certificate, interrupted)

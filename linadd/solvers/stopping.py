@@ -9,13 +9,14 @@ A free intercept needs S = 0: the duals of the heavier class are scaled down fir
 penalised one adds b^2 / (2 B^2) to P and takes B^2 S^2 / 2 from D. gap = (P - D) / max(|P|, |D|).
 """
 
+from contextlib import closing
 from dataclasses import dataclass
 
 import numpy as np
 
 from linadd import penalty
-from linadd._jit import compiled
-from linadd.census import group_slices
+from linadd._jit import compiled, stream_threads
+from linadd.census import row_groups
 from linadd.encoders.exact import certify_rows, decide, make_scratch
 from linadd.losses import conjugate, dual_upper, loss_curvature, loss_slope, loss_value
 from linadd.solvers.outputs import row_cost, row_costs
@@ -211,7 +212,7 @@ def duals_of_decisions(outputs, decisions, targets, costs, folds, duals):
             duals[i, o] = -cost * loss_slope(outputs.code, sign * decisions[i, o])
 
 
-def certify_primal(problem, memory, coef, intercept):
+def certify_primal(problem, memory, coef, intercept, n_threads=1):
     """Certificate of a primal point whose solver keeps no dual variables, by two reads.
 
     Parameters
@@ -224,6 +225,8 @@ def certify_primal(problem, memory, coef, intercept):
         The point.
     intercept : float64 array, shape (n_outputs,)
         Of the uncentred code.
+    n_threads : int
+        Threads; never changes the result.
 
     Returns
     -------
@@ -231,14 +234,14 @@ def certify_primal(problem, memory, coef, intercept):
         The bounds, and the intercept that is best for these coefficients.
     """
     n_rows, n_outputs = len(problem.targets), problem.n_outputs
-    certifier = Certifier(problem, memory, n_rows)
+    certifier = Certifier(problem, memory, n_rows, n_threads)
     duals = memory.zeros("dual variables", (n_rows, n_outputs), np.float32)
     for chunk in problem.source.chunks():
         rows = slice(chunk.first_row, chunk.first_row + chunk.n_rows)
+        decisions = decide(problem.encoder, chunk.dense(), coef, intercept, n_threads)
         duals_of_decisions(
-            problem.outputs(), decide(problem.encoder, chunk.dense(), coef, intercept), problem.targets[rows],
-            problem.costs[rows], problem.folds[rows], duals[rows],
-        )  # fmt: skip
+            problem.outputs(), decisions, problem.targets[rows], problem.costs[rows], problem.folds[rows], duals[rows]
+        )
     mean_scores = np.einsum("jlo,jl->o", np.asarray(coef, np.float64), problem.centre.mean_code)
     certificate = certifier.certify([coef], duals, intercept + mean_scores)
     memory.release(duals)
@@ -256,10 +259,12 @@ class Certifier:
         Holds the decisions of all rows.
     n_rows : int
         Rows of the source.
+    n_threads : int
+        Threads that share the groups of rows; never changes the result.
     """
 
-    def __init__(self, problem, memory, n_rows):
-        self.problem, self.n_rows, self.memory = problem, n_rows, memory
+    def __init__(self, problem, memory, n_rows, n_threads=1):
+        self.problem, self.n_rows, self.memory, self.n_threads = problem, n_rows, memory, n_threads
         self.n_outputs = problem.n_outputs
         self.primal = np.full(self.n_outputs, np.inf)
         self.dual = np.zeros(self.n_outputs)  # of a = 0, which is always feasible
@@ -309,25 +314,30 @@ class Certifier:
         """One read: decisions of every row, and the dual objective of the outputs `which`."""
         problem, encoder, outputs = self.problem, self.problem.encoder, self.problem.outputs().take(which)
         shape = (encoder.n_features, encoder.n_basis, len(which))
-        total, group = np.zeros(shape), np.zeros(shape)
-        conjugates, balance = np.zeros(len(which)), np.zeros(len(which))
-        basis, scratch = encoder.basis, make_scratch(encoder)
-        for chunk in problem.source.chunks():
-            X = chunk.dense()
-            for begin, end, closes in group_slices(chunk.first_row, len(X)):
-                rows = slice(chunk.first_row + begin, chunk.first_row + end)
-                signed = np.empty((end - begin, len(which)))
+
+        def certify_group(pieces):
+            """Write the decisions of a group of rows; returns its sums, conjugates and balance."""
+            sums, scratch = np.zeros(shape), make_scratch(encoder)
+            conjugates, balance = np.zeros(len(which)), np.zeros(len(which))
+            for first_row, X, _ in pieces:
+                rows = slice(first_row, first_row + len(X))
+                signed = np.empty((len(X), len(which)))
                 own = duals[rows].take(which, axis=1)  # C-contiguous, which an index is not
                 signed_dual_rows(
                     outputs, own, problem.targets[rows], problem.costs[rows], problem.folds[rows], factors, signed,
                     conjugates, balance,
                 )  # fmt: skip
-                certify_rows(X[begin:end], encoder.axes, basis, coef, signed, decisions[rows], group, *scratch)
-                if closes:
-                    total += group
-                    group[...] = 0
+                certify_rows(X, encoder.axes, encoder.basis, coef, signed, decisions[rows], sums, *scratch)
+            return sums, conjugates, balance
+
+        total, conjugates, balance = np.zeros(shape), np.zeros(len(which)), np.zeros(len(which))
+        with closing(problem.source.chunks()) as chunks:
+            tasks = ((pieces,) for pieces in row_groups(chunks))
+            for group in stream_threads(certify_group, tasks, self.n_threads):
+                for target, part in zip((total, conjugates, balance), group, strict=True):
+                    target += part
         self.reads += 1
-        norms = dual_squared_norms(problem, total + group, balance)
+        norms = dual_squared_norms(problem, total, balance)
         dual = conjugates - 0.5 * norms - 0.5 * problem.intercept_square * balance**2 * (problem.intercept != "free")
         self.dual[which] = np.maximum(self.dual[which], dual)
 

@@ -5,6 +5,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from linadd.census import row_groups
+from linadd.chunks import Chunk
 from linadd.encoders import make_encoder
 from linadd.encoders.centring import CodeMoments
 from linadd.errors import DataError
@@ -17,9 +19,10 @@ N_ROWS = 2300
 def moments_of(encoder, positions, weight, cuts=()):
     """Moments of rows that come in parts."""
     moments = CodeMoments(encoder)
-    bounds = [0, *cuts, len(positions)]
-    for start, stop in pairwise(bounds):
-        moments.update(positions[start:stop], weight[start:stop], start)
+    parts = pairwise([0, *cuts, len(positions)])
+    chunks = (Chunk(positions[slice(*part)], None, weight[slice(*part)], part[0], "parts") for part in parts)
+    for pieces in row_groups(chunks):
+        moments.add(*moments.group(pieces))
     return moments
 
 
@@ -122,13 +125,11 @@ def test_rows_that_float32_cannot_tell_apart_are_refused():
 def test_moments_are_sums_of_groups_in_order():
     X, weight = explicit.rows(N_ROWS), weights()
     encoder = make_encoder("bspline", degree=2, knots="uniform").fit(explicit.census_of(X, weight))
-    positions, whole = located(encoder, X), CodeMoments(encoder)
-    whole.update(positions, weight, 0)
-    whole.close_group()
+    positions = located(encoder, X)
+    whole = moments_of(encoder, positions, weight)
     codes, sums = np.zeros_like(whole.codes), np.zeros(2)
     for start in range(0, N_ROWS, 1000):
         group = moments_of(encoder, positions[start : start + 1000], weight[start : start + 1000])
-        group.close_group()
         codes += group.codes
         sums += group.sums
     np.testing.assert_array_equal(whole.codes, codes)

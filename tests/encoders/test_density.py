@@ -23,8 +23,8 @@ def counted(name, options, cuts=()):
     census = explicit.census_of(X, weight)
     encoder = make_encoder(name, **options).fit(census)
     positions, counter = located(encoder, X), DensityCounter(encoder, census)
-    for part in np.split(np.arange(N_ROWS), cuts):
-        counter.update(positions[part], weight[part])
+    parts = np.split(np.arange(N_ROWS), cuts)
+    counter.add(*counter.group([(int(part[0]), positions[part], weight[part]) for part in parts]))
     u = positions * 2.0**-encoder.bits if encoder.is_local else positions.astype(np.float64)
     mean_code = np.average(explicit.codes_of_positions(encoder, positions), axis=0, weights=weight)
     return encoder, counter.finish(mean_code), u, mean_code
@@ -80,6 +80,6 @@ def test_a_mean_stays_within_its_cell():
     census = explicit.census_of(X)
     encoder = make_encoder("bspline", degree=0, n_bins=32, knots="uniform").fit(census)
     counter = DensityCounter(encoder, census)
-    counter.update(located(encoder, X), np.ones(3))
+    counter.add(*counter.group([(0, located(encoder, X), np.ones(3))]))
     density = counter.finish(np.zeros((1, 32)))
     assert int(density.place[0, 15]) == 15 and density.weight[0, 15] == pytest.approx(1 / 3)

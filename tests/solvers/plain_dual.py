@@ -19,6 +19,7 @@ class PlainDual:
         self.duals, self.active = np.zeros((n_rows, n_outputs)), np.ones((n_rows, n_outputs), bool)
         self.w, self.intercept = np.zeros((n_outputs, self.Z.shape[1])), np.zeros(n_outputs)
         self.loss = np.zeros(n_outputs)
+        self.from_limit = np.full((n_rows, n_outputs), np.inf)  # of the slope when it was last compared with a limit
         self.start_sweep(np.full((2, n_outputs), np.nan))
 
     @property
@@ -44,6 +45,7 @@ class PlainDual:
                 self.bounds[:, o] = min(self.bounds[0, o], gradient), max(self.bounds[1, o], gradient)
                 if abs(gradient) <= self.least:
                     slope = margin - 1.0 + (dual / (2 * cost) if not self.problem.loss.is_bounded else 0.0)
+                    self.from_limit[i, o] = np.abs(slope - self.limits[:, o]).min()
                     is_out = slope > self.limits[1, o] or slope < self.limits[0, o]
                     if gradient == 0.0 and self.problem.loss.is_shrinkable and is_out:
                         self.active[i, o] = False
