@@ -31,6 +31,7 @@ from linadd.solvers.memory import Memory
 from linadd.solvers.outputs import NO_FOLD
 from linadd.solvers.plan import make_plan
 from linadd.sources import open_source
+from linadd.sources.columns import match_columns
 from linadd.validation import TrainingRows, ValidationRows, Watch, keep_best, report
 
 log = logging.getLogger(__name__)
@@ -297,6 +298,7 @@ def make_watch(source, options, problem, memory):
             f"has {source.n_features} features; the training rows have {problem.encoder.n_features}.",
             source=source.origin,
         )  # fmt: skip
+    source = match_columns(source, problem.source.feature_names)
     fraction = options.validation if is_number(options.validation) else None
     rows = ValidationRows(source, problem.census.classes, memory, fraction, options.seed)
     factors = class_factors(problem.census, options.class_weight)

@@ -113,6 +113,32 @@ def test_rows_of_a_file_are_watched(tmp_path):
     assert given.summary["validation"] == model.summary["validation"]
 
 
+@pytest.mark.parametrize("by_path", [True, False])
+def test_columns_of_a_file_are_matched_by_name(by_path, tmp_path):
+    X, y = toy(n_rows=300)
+    names = [f"x{j}" for j in range(X.shape[1])]
+    for name, order in (("rows", slice(None)), ("same", slice(None)), ("turned", slice(None, None, -1))):
+        with h5py.File(tmp_path / f"{name}.h5", "w") as file:
+            file["X"], file["y"] = X[:, order], y
+            file.attrs["feature_names"] = names[order]
+
+    def figures(name):
+        path = tmp_path / f"{name}.h5"
+        given = None if by_path else open_source(path)
+        model = train(open_source(tmp_path / "rows.h5"), Options(validation=path), validation=given)
+        return model.summary["validation"]
+
+    assert figures("turned") == figures("same")
+    with h5py.File(tmp_path / "turned.h5", "a") as file:
+        file.attrs["feature_names"] = ["other", *names[:0:-1]]
+    with pytest.raises(DataError) as caught:
+        figures("turned")
+    assert str(caught.value) == (
+        f"{tmp_path / 'turned.h5'}: has no column 'x0', which the model needs, but one named 'other', which it does "
+        "not know. Give data of the same columns."
+    )
+
+
 def test_rows_that_do_not_fit_are_read_again(recwarn):
     X, y = toy(n_rows=300)
     source, memory = open_source(X, y), Memory(4 * 300 * (4 * 8 + 12))
