@@ -42,8 +42,8 @@ def group_slices(first_row, n_rows):
         start = stop
 
 
-def row_groups(chunks):
-    """Yield the rows of each group of GROUP_ROWS, in index order, as a list of (first row's index, dense X, weights).
+def row_groups(chunks, is_sparse=False):
+    """Yield the rows of each group of GROUP_ROWS, in index order, as a list of (first row's index, X, weights).
 
     Sums over a group, added in this order, are the same for any chunking and any number of threads.
 
@@ -51,11 +51,13 @@ def row_groups(chunks):
     ----------
     chunks : iterable of Chunk
         All rows of a source, in order.
+    is_sparse : bool
+        Give X as csr_arrays of the values that are not 0; else as dense arrays.
     """
     pieces = []
     for chunk in chunks:
-        X, weight = chunk.dense(), chunk.weights()
-        for start, stop, closes in group_slices(chunk.first_row, len(X)):
+        X, weight = chunk.sparse() if is_sparse else chunk.dense(), chunk.weights()
+        for start, stop, closes in group_slices(chunk.first_row, chunk.n_rows):
             pieces.append((chunk.first_row + start, X[start:stop], weight[start:stop]))
             if closes:
                 yield pieces
@@ -426,10 +428,14 @@ def first_fault(X, chunk, start, feature_names):
 
 def first_not_finite(X):
     """(row, column) of the first value of X (n_rows, n_features), dense or CSR, that is NaN or infinite; else None."""
-    if not scipy.sparse.issparse(X):
-        return next(iter(np.argwhere(~np.isfinite(X))), None)
-    e = next(iter(np.flatnonzero(~np.isfinite(X.data))), None)
-    return None if e is None else (int(np.searchsorted(X.indptr, e, side="right")) - 1, X.indices[e])
+    is_sparse = scipy.sparse.issparse(X)
+    is_finite = np.isfinite(X.data if is_sparse else X)
+    if is_finite.all():
+        return None
+    if not is_sparse:
+        return np.argwhere(~is_finite)[0]
+    e = np.flatnonzero(~is_finite)[0]
+    return np.searchsorted(X.indptr, e, side="right") - 1, X.indices[e]
 
 
 def column_name(feature_names, j):

@@ -8,6 +8,7 @@ __all__ = [
     "AUTO_SOLVERS",
     "CALIBRATIONS",
     "COSTS",
+    "DENSE_SOLVERS",
     "ENCODERS",
     "EXPORTS",
     "GRID",
@@ -19,6 +20,7 @@ __all__ = [
     "PRECISIONS",
     "PROBABILITY_LOSSES",
     "RANGE_POLICIES",
+    "ROWS",
     "SCALES",
     "SCHEDULES",
     "SOLVERS",
@@ -45,11 +47,13 @@ SOLVERS = {
 AUTO_SOLVERS = ("dual-cd", "newton")  # that solver="auto" may stand for
 EXPORTS = ("npz", "json", "onnx", "c", "liblinear")
 PRECISIONS = {"exact": 4, "uint16": 2, "uint8": 1}  # bytes of a value of the rows in memory
+DENSE_SOLVERS = ("newton", "liblinear")  # that take all values of a row
 LOSSES = ("hinge", "squared_hinge", "logistic")
 PROBABILITY_LOSSES = ("logistic",)  # 1 / (1 + exp(-f)) estimates P(y = +1)
 RANGE_POLICIES = ("clamp", "error", "report", "linear")  # of values outside the training range
 CALIBRATIONS = ("sigmoid", "isotonic")
 SCALES = ("unit", "libspline", "none")
+ROWS = ("auto", "dense", "sparse")
 KNOTS = ("auto", "uniform", "quantile")
 INTERCEPTS = ("free", "penalised", "none")
 SCHEDULES = ("shifted", "pegasos")

@@ -56,17 +56,26 @@ class Chunk:
         return np.require(X, requirements="CW")
 
     def sparse(self):
-        """X as a csr_array with sorted indices, each once, of its stored dtype; its arrays C-contiguous and writable.
-
-        Of a dense X the entries are the values that are not 0.
-        """
-        X = self.X if scipy.sparse.issparse(self.X) else scipy.sparse.csr_array(self.X)
-        parts = (np.require(part, requirements="CW") for part in (X.data, X.indices, X.indptr))
-        return scipy.sparse.csr_array(tuple(parts), shape=X.shape)
+        """The values of X that are not 0, as `entries_of` has them."""
+        return entries_of(self.X)
 
     def weights(self):
         """Sample weights, float64 (n_rows,): ones where the chunk has none."""
         return np.ones(self.n_rows) if self.weight is None else self.weight
+
+
+def entries_of(X):
+    """A table, dense or sparse, as a csr_array of its dtype: indices sorted, each once, and no zeros.
+
+    Its arrays are C-contiguous and writable, as in `Chunk.dense`; those of X are never changed.
+    """
+    X = scipy.sparse.csr_array(X)
+    if not (X.has_canonical_format and X.data.all()):
+        X = X.copy()
+        X.sum_duplicates()
+        X.eliminate_zeros()
+    parts = (np.require(part, requirements="CW") for part in (X.data, X.indices, X.indptr))
+    return scipy.sparse.csr_array(tuple(parts), shape=X.shape)
 
 
 def prefetch(reads, depth=1):

@@ -61,7 +61,8 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         Fit probabilities to the decisions of a held-out fifth of the rows, by a second training without them; the
         coefficients stay those of all rows. Not in `partial_fit`.
     solver : {"auto", "dual-cd", "newton", "sgd", "liblinear"}
-        How to minimise; "auto" is newton for a smooth loss and up to 2,000 coefficients an output, else dual-cd.
+        How to minimise; "auto" is newton for a smooth loss and up to 2,000 coefficients an output, if rows are
+        dense; else dual-cd.
     tol : float
         Relative duality gap to reach.
     max_epochs : int
@@ -72,6 +73,9 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         Of the plan: rows of a training chunk, and partial solutions merged by line search.
     precision : {"exact", "uint16", "uint8"}
         Rows in memory: 4 bytes a value, or codes of 2 or 1, whose certified gap has a floor.
+    rows : {"auto", "dense", "sparse"}
+        What is kept of a row: all values, or those that are not 0; "auto" keeps these of sparse input below a density
+        of 0.25, with a free intercept, centring, exact precision, and a solver that can.
     hessian_sample : float
         Share of the rows that newton takes the Hessian from.
     schedule, average, shuffle, n_expected
@@ -153,6 +157,7 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         precision="exact",
         training_chunk=1000,
         partial_solutions="auto",
+        rows="auto",
         hessian_sample=1.0,
         schedule="shifted",
         average=True,
@@ -190,6 +195,7 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         self.precision = precision
         self.training_chunk = training_chunk
         self.partial_solutions = partial_solutions
+        self.rows = rows
         self.hessian_sample = hessian_sample
         self.schedule = schedule
         self.average = average
@@ -389,7 +395,7 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         """Scores (n_samples, n_outputs), chunk by chunk."""
         model = self.fitted()
         chunks = open_rows(self, X).chunks()
-        places = ((part.dense(), part.origin, part.row_number) for part in chunks)
+        places = ((part.X, part.origin, part.row_number) for part in chunks)
         return np.concatenate([model.decision_function(*place, self.n_jobs) for place in places])
 
     def predict(self, X):

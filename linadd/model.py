@@ -11,6 +11,7 @@ import scipy.sparse
 
 from linadd._jit import cpu_features
 from linadd.calibration import restore_calibration
+from linadd.chunks import entries_of
 from linadd.encoders import from_state, make_encoder
 from linadd.encoders.base import Encoder
 from linadd.encoders.curves import contributions, coordinates
@@ -164,6 +165,8 @@ class AdditiveModel:
         DataWarning
             On values outside the range of features whose policy is `report`.
         """
+        if scipy.sparse.issparse(X) and self.range_policy != "clamp":
+            X = X.toarray()
         X = self.checked(X, origin, row_number)
         decisions = decide(self.encoder, X, self.coef, self.intercept, n_jobs)
         if self.range_policy != "clamp":
@@ -172,7 +175,7 @@ class AdditiveModel:
 
     def checked(self, X, origin="array", row_number=lambda i: i + 1):
         """Rows as compiled code takes them, after the checks that `decision_function` promises."""
-        X = X.toarray() if scipy.sparse.issparse(X) else np.asarray(X)
+        X = entries_of(X) if scipy.sparse.issparse(X) else np.asarray(X)
         if X.ndim != 2 or X.shape[1] != self.n_features:
             raise DataError(
                 f"the data have shape {X.shape}; the model needs {self.n_features} features a row.", source=origin
@@ -181,7 +184,7 @@ class AdditiveModel:
             raise DataError(f"the data have dtype {X.dtype}; the model needs real numbers.", source=origin)
         if not X.dtype.isnative or (X.dtype.kind == "f" and X.dtype.itemsize not in (4, 8)):
             X = X.astype(np.float64)
-        X = np.require(X, requirements="CW")
+        X = X if scipy.sparse.issparse(X) else np.require(X, requirements="CW")
         check_finite(X, origin, self.feature_names, row_number)
         return X
 
@@ -264,7 +267,7 @@ class AdditiveModel:
         DataError
             As in `decision_function`.
         """
-        X = self.checked(X, origin, row_number)
+        X = self.checked(X.toarray() if scipy.sparse.issparse(X) else X, origin, row_number)
         parts = contributions(self.encoder, coordinates(self.encoder, X), self.coef)
         if self.range_policy != "clamp":
             self.apply_policies(X, parts, origin, row_number)

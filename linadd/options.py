@@ -8,12 +8,14 @@ from typing import Any
 
 from linadd.choices import (
     CALIBRATIONS,
+    DENSE_SOLVERS,
     ENCODERS,
     INTERCEPTS,
     KNOTS,
     LOSSES,
     PENALTY_ORDERS,
     PRECISIONS,
+    ROWS,
     SCALES,
     SCHEDULES,
     SOLVERS,
@@ -58,6 +60,7 @@ class Options:
     precision: str = option("exact", "rows in memory: 4 bytes a value, or codes of 2 or 1", tuple(PRECISIONS))
     training_chunk: int = option(1000, "rows of a training chunk", least=1)
     partial_solutions: Any = option("auto", "partial solutions merged by line search, or auto")
+    rows: str = option("auto", "keep all values of a row, or its stored entries", ROWS)
     hessian_sample: float = option(1.0, "share of the rows that newton takes the Hessian from", above=0.0, most=1.0)
     schedule: str = option("shifted", "step sizes of sgd", SCHEDULES)
     average: bool = option(True, "report the averaged iterate of sgd")
@@ -86,6 +89,8 @@ class Options:
         if self.validation is not None and self.solver == "liblinear":
             raise ConfigError("validation: the solver liblinear has no passes to watch. Use dual-cd, newton or sgd.")
         make_encoder(self.encoder, **self.encoder_options()).check_precision(self.precision)
+        if self.rows == "sparse" and (reason := self.needs_dense_rows()):
+            raise ConfigError(f"rows: 'sparse' {reason}. Use 'dense', or 'auto'.")
         if self.schedule == "pegasos" and self.loss != "hinge":
             raise ConfigError(f"schedule: 'pegasos' is for hinge loss; with {self.loss} use 'shifted'.")
         if self.calibrate is not None and self.solver == "liblinear":
@@ -95,6 +100,21 @@ class Options:
             )
         if self.encoder == "identity" and self.scale == "libspline":
             raise ConfigError("scale: 'libspline' is a rule for bins; the identity encoder takes 'unit' or 'none'.")
+
+    def needs_dense_rows(self):
+        """Why rows cannot be kept as their stored entries, as the predicate of a sentence; None where they can.
+
+        Every curve is then 0 at 0, and the free intercept takes up the constants.
+        """
+        if self.solver in DENSE_SOLVERS:
+            return f"is not for the solver {self.solver}, which takes all values of a row"
+        if self.intercept != "free":
+            return f"leaves the curves' constants to a free intercept, which {self.intercept!r} is not"
+        if not self.center:
+            return "anchors every curve at zero, where center=False asks for the plain code"
+        if self.precision != "exact":
+            return f"keeps exact positions, not the codes of precision={self.precision!r}"
+        return None
 
     def encoder_options(self):
         """The options that the chosen encoder takes."""

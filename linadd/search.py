@@ -295,9 +295,9 @@ class Path:
 
     def __init__(self, source, options, choice, census, progress, held_bytes=0):
         self.source, self.options, self.choice, self.census = source, options, choice, census
-        plan, memory = plan_of(source, options), Memory(options.memory_limit)
+        plan, memory = plan_of(source, options, census), Memory(options.memory_limit)
         memory.take(held_bytes)
-        embedded = embed(source, options, plan, memory, progress, census=census)
+        embedded = embed(source, options, plan, memory, progress, census)
         self.mean_code = embedded.density.mean_code
         fill_folds(embedded.folds, choice.n_parts, options.seed)
         problem = make_problem(source, embedded, options)
@@ -393,7 +393,7 @@ class Path:
         # Training chunks, not the reader's: sums of weights and losses then have the same bits for any reader.
         bounds = map(self.plan.chunk_bounds, range(self.plan.n_chunks))
         for chunk in prefetch(partial(self.source.read, *pair) for pair in bounds):
-            X, place = chunk.dense(), slice(chunk.first_row, chunk.first_row + chunk.n_rows)
+            X, place = problem.values(chunk), slice(chunk.first_row, chunk.first_row + chunk.n_rows)
             for k in folds:
                 rows = np.flatnonzero(problem.folds[place] == k)
                 targets = problem.targets[place][rows].astype(np.int64)

@@ -3,14 +3,14 @@
 import numpy as np
 
 from linadd.encoders.exact import check_finite
-from linadd.encoders.rows import locate, positions_dtype
+from linadd.encoders.rows import located
 from linadd.errors import ConfigError, DataError
 from linadd.model import AdditiveModel
 from linadd.solvers.base import Start
 from linadd.solvers.blocks import measured
 from linadd.solvers.memory import Memory
 from linadd.solvers.sgd import SGD
-from linadd.train import Progress, check_costs, class_factors, embed, lean, make_problem, plan_of
+from linadd.train import Progress, check_costs, class_factors, embed, lean, make_problem, plan_of, survey, warn_of_data
 from linadd.validation import places_of
 
 __all__ = ["Stream"]
@@ -60,8 +60,10 @@ class Stream:
         classes : array, optional
             All labels, where the source does not have them.
         """
-        plan, memory = plan_of(source, options), Memory(options.memory_limit)
-        embedded = lean(embed(source, options, plan, memory, Progress(), classes))
+        census, memory = survey(source, options, Progress(), classes), Memory(options.memory_limit)
+        plan = plan_of(source, options, census)
+        embedded = lean(embed(source, options, plan, memory, Progress(), census))
+        warn_of_data(census, embedded.encoder)
         return cls(embedded, options, n_expected, source.feature_names, source.fingerprint())
 
     @classmethod
@@ -97,15 +99,13 @@ class Stream:
         if rows.n_features != encoder.n_features:
             raise DataError(f"has {rows.n_features} features; the model has {encoder.n_features}.", source=rows.origin)
         for chunk in rows.chunks():
-            X = chunk.dense()
-            check_finite(X, chunk.origin, rows.feature_names, chunk.row_number)
+            check_finite(self.problem.values(chunk), chunk.origin, rows.feature_names, chunk.row_number)
             targets = places_of(chunk, classes)
             with np.errstate(over="ignore"):  # refused below
                 costs = (self.factors[targets] * chunk.weights()).astype(np.float32)
             check_costs(costs, self.options.C, chunk)
-            positions = np.empty(X.shape, positions_dtype(encoder))
-            locate(encoder, X, positions)
-            self.machine.feed(measured(self.problem, positions, targets, costs), np.arange(chunk.n_rows))
+            own = located(encoder, chunk, self.problem.centre.is_sparse)
+            self.machine.feed(measured(self.problem, own, targets, costs), np.arange(chunk.n_rows))
             self.n_rows += chunk.n_rows
 
     def model(self):

@@ -19,7 +19,7 @@ from linadd.encoders.centring import Centre, CodeMoments, located
 from linadd.encoders.density import Density, DensityCounter
 from linadd.encoders.exact import decide
 from linadd.encoders.identity import in_other_units
-from linadd.encoders.rows import locate, positions_dtype
+from linadd.encoders.rows import Rows, empty_rows, locate, positions_dtype
 from linadd.errors import ConfigError, ConvergenceWarning, DataError, DataWarning
 from linadd.losses import LOSSES
 from linadd.model import AdditiveModel
@@ -39,6 +39,7 @@ log = logging.getLogger(__name__)
 # C times weights, up to which all solvers were seen to end with finite coefficients and a true gap.
 LARGEST_COST = 1e15
 HELD_OUT = 5  # one row of as many is held out for the calibration
+DENSEST_SPARSE = 0.25  # share of values that are not 0, below which `rows="auto"` keeps those of a sparse source only
 
 
 class Progress:
@@ -102,14 +103,12 @@ class Embedded(NamedTuple):
     targets: np.ndarray  # int32 (n_rows,): place in census.classes
     costs: np.ndarray  # float32 (n_rows,): class weight times sample weight
     folds: np.ndarray  # int16 (n_rows,): 0
-    positions: np.ndarray | None  # all rows as positions or codes, where they fit
+    positions: np.ndarray | Rows | None  # all rows as positions or codes, where they fit; Rows if sparse
     density: Density
 
 
-def embed(source, options, plan, memory, progress, classes=None, census=None):
-    """Two reads of the source: the census that ranges and labels come from, if not given; then scale and centre."""
-    is_surveyed = census is not None
-    census = census if is_surveyed else survey(source, options, progress, classes)
+def embed(source, options, plan, memory, progress, census):
+    """One read of the source, after that of its census: scale and centre, and the rows themselves if they fit."""
     encoder = make_encoder(options.encoder, **options.encoder_options()).fit(census, options.scale)
     dtype = positions_dtype(encoder)
     if plan.precision != "exact":
@@ -119,22 +118,21 @@ def embed(source, options, plan, memory, progress, classes=None, census=None):
         log.info(
             "precision: the rows do not fit the memory limit as %s codes; every pass reads them.", options.precision
         )
-    if not is_surveyed:
-        warn_of_data(census, encoder)
     factors = class_factors(census, options.class_weight)
     targets = memory.zeros("labels", source.n_rows, np.int32)
     costs = memory.zeros("costs", source.n_rows, np.float32)
     folds = memory.zeros("folds", source.n_rows, np.int16)
-    kept = np.empty((source.n_rows, source.n_features), dtype) if plan.fits else None
+    n_entries = census.n_filled if plan.is_sparse else None
+    kept = empty_rows(encoder, source.n_rows, n_entries, dtype) if plan.fits else None
     memory.take(plan.block_bytes(source.n_features))
-    moments, density = CodeMoments(encoder), DensityCounter(encoder, census)
+    moments, density = CodeMoments(encoder, plan.is_sparse), DensityCounter(encoder, census)
     is_exact = plan.precision == "exact"
 
     def labelled():
         """The chunks, whose targets and costs are noted as they pass."""
         for chunk in source.chunks():
             rows = slice(chunk.first_row, chunk.first_row + chunk.n_rows)
-            if classes is None:
+            if source.has_labels:
                 targets[rows] = np.searchsorted(census.classes, chunk.y)
             with np.errstate(over="ignore"):  # refused below
                 costs[rows] = factors[targets[rows]] * chunk.weights()
@@ -147,20 +145,27 @@ def embed(source, options, plan, memory, progress, classes=None, census=None):
         parts = located(encoder, pieces, kept if is_exact else None)
         if not is_exact:
             for first_row, X, _ in pieces:
-                locate(encoder, X, kept[first_row : first_row + len(X)])
+                locate(encoder, X, kept.positions[first_row : first_row + len(X)])
         return moments.group(parts), density.group(parts)
 
     with closing(labelled()) as chunks:
-        tasks = ((pieces,) for pieces in row_groups(chunks))
-        for sums, counts in stream_threads(located_sums, tasks, options.n_jobs):
-            moments.add(*sums)
-            density.add(*counts)
+        groups = row_groups(chunks, plan.is_sparse)
+        if plan.is_sparse:  # one thread: a group fills few of the sums, which are too many to be made for each
+            for pieces in groups:
+                parts = located(encoder, pieces, kept)
+                moments.run(parts, moments.codes, moments.sums)
+                density.run(parts, density.weights, density.places)
+        else:
+            for sums, counts in stream_threads(located_sums, ((pieces,) for pieces in groups), options.n_jobs):
+                moments.add(*sums)
+                density.add(*counts)
     with np.errstate(over="ignore", invalid="ignore"):
         centre = moments.centre(options.center, options.scale == "unit")
         counted = density.finish(moments.mean_code)
     if not np.isfinite(centre.mean_norm):
         refuse_norms(census, options.scale)
-    return Embedded(census, encoder, centre, targets, costs, folds, kept, counted)
+    positions = kept if plan.is_sparse or kept is None else kept.positions
+    return Embedded(census, encoder, centre, targets, costs, folds, positions, counted)
 
 
 def check_costs(costs, C, chunk):
@@ -196,11 +201,13 @@ def make_problem(source, embedded, options):
     )  # fmt: skip
 
 
-def plan_of(source, options):
-    """The plan of a source under the options."""
+def plan_of(source, options, census):
+    """The plan of a source under the options: rows are sparse if asked for, or if that is cheaper and possible."""
+    is_thin = source.is_sparse and census.density < DENSEST_SPARSE and options.needs_dense_rows() is None
+    is_sparse = options.rows == "sparse" or (options.rows == "auto" and is_thin)
     return make_plan(
         source.n_rows, source.n_features, options.memory_limit, options.training_chunk, options.partial_solutions,
-        options.seed, options.precision,
+        options.seed, options.precision, census.n_filled / source.n_rows if is_sparse else 0.0,
     )  # fmt: skip
 
 
@@ -251,12 +258,14 @@ def train(source, options=None, progress=None, start=None, validation=None):
 
 def train_embedded(source, options, progress, start=None, validation=None):
     """What `train` does, and what it learned from: (AdditiveModel, lean Embedded)."""
-    started = time.monotonic()
-    plan, memory = plan_of(source, options), Memory(options.memory_limit)
+    started, memory = time.monotonic(), Memory(options.memory_limit)
     rows = source
     if is_number(options.validation):
         rows, validation = TrainingRows(source, options.validation, options.seed), source
-    embedded = embed(rows, options, plan, memory, progress)
+    census = survey(rows, options, progress)
+    plan = plan_of(source, options, census)
+    embedded = embed(rows, options, plan, memory, progress, census)
+    warn_of_data(census, embedded.encoder)
     problem = make_problem(source, embedded, options)
     watch = make_watch(validation, options, problem, memory)
     run = replace(make_run(options, plan, memory, progress), watch=watch)
@@ -352,7 +361,7 @@ def calibrate(model, problem, run, solver, is_held):
     decisions = run.memory.zeros("held-out decisions", (len(held), problem.n_outputs), np.float64)
     for chunk in problem.source.chunks():
         first, last = np.searchsorted(held, (chunk.first_row, chunk.first_row + chunk.n_rows))
-        X = chunk.dense()[held[first:last] - chunk.first_row]
+        X = problem.values(chunk)[held[first:last] - chunk.first_row]
         decisions[first:last] = decide(problem.encoder, X, result.coef, result.intercept)
     targets = problem.targets[held]
     # Class weights move the decisions, not the truth: only sample weights count here.

@@ -8,7 +8,7 @@ import scipy.sparse
 from linadd.options import Options
 from linadd.sources import open_source
 from linadd.train import train
-from tests.solvers.problems import fit, toy
+from tests.solvers.problems import fit, thin, toy
 
 SOLVERS = ("dual-cd", "sgd")
 # Rows in memory; in blocks of a tenth, 3 sweeps each.
@@ -57,6 +57,34 @@ def test_reader_chunks_and_formats(solver, limit, tmp_path):
         model = train(source, Options(**options(limit, solver=solver)))
         assert model.digest == expected.digest, source.origin
         assert model.summary["gap"] == expected.summary["gap"] > 0
+
+
+@pytest.mark.parametrize("limit", {"in memory": 10**9, "in blocks": 13_000})
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_sparse_rows_of_any_storage(solver, limit, tmp_path):
+    X, y = rows()
+    X = thin(X, 0.2)
+    X[40:45] = 0
+    stored = scipy.sparse.csr_array(np.where(X == 0, np.where(np.arange(X.size).reshape(X.shape) % 7, 0, 99), X))
+    stored.data[stored.data == 99] = 0
+    entries = [[f"{j + 1}:{float(row[j])!r}" for j in np.flatnonzero(row)] for row in X]
+    lines = [" ".join([str(label), *row]) for row, label in zip(entries, y, strict=True)]
+    (tmp_path / "rows.svm").write_text("\n".join(lines) + "\n")
+    doubled = scipy.sparse.coo_array((np.tile(0.5 * X[X != 0], 2), np.tile(np.nonzero(X), 2)), X.shape)
+    shuffled = scipy.sparse.csr_array(X)
+    shuffled.indices[:2], shuffled.data[:2] = shuffled.indices[1::-1].copy(), shuffled.data[1::-1].copy()
+    choices = options("in memory", solver=solver) | {"memory_limit": {"in memory": 10**9, "in blocks": 13_000}[limit]}
+    expected = fit(scipy.sparse.csr_array(X), y, **choices)
+    assert expected.summary["plan"]["row_entries"] == np.count_nonzero(X) / len(X)
+    assert expected.summary["plan"]["fits"] == (limit == "in memory")
+    sources = [open_source(scipy.sparse.csr_array(X), y, chunk_rows=chunk_rows) for chunk_rows in (1, 100, 1000)]
+    sources += [open_source(table, y, chunk_rows=333) for table in (stored, doubled, shuffled)]
+    for source in (*sources, open_source(tmp_path / "rows.svm", chunk_rows=77)):
+        model = train(source, Options(**choices))
+        assert model.digest == expected.digest, source.origin
+        assert model.summary["gap"] == expected.summary["gap"] > 0
+    assert fit(X, y, **choices, rows="sparse").coef.tobytes() == expected.coef.tobytes()
+    assert fit(scipy.sparse.csr_array(X), y, **choices, n_jobs=3).digest == expected.digest
 
 
 @pytest.mark.parametrize("dtype", ["u1", "i2", "<f4", ">f8", "i8", "f2"])

@@ -37,11 +37,14 @@ def test_sparse_keeps_entries_and_drops_zeros_of_dense_rows():
     X = np.array([[0, 3, 0], [0, 0, 0], [1, 0, 2]], np.uint8)
     stored = scipy.sparse.csr_array((np.array([0.0, 5.0]), np.array([0, 2]), np.array([0, 2])), shape=(1, 3))
     stored.data.flags.writeable = False
-    for given, n_entries in ((X, 3), (np.asfortranarray(X), 3), (stored, 2)):
+    twice = scipy.sparse.csr_array((np.array([1.0, 4.0, 5.0]), np.array([2, 0, 2]), np.array([0, 3])), shape=(1, 3))
+    for given, n_entries in ((X, 3), (np.asfortranarray(X), 3), (stored, 1), (twice, 2)):
         sparse = Chunk(given, None, None, 0, "array").sparse()
         assert sparse.nnz == n_entries and sparse.dtype == given.dtype
         assert all(part.flags.writeable for part in (sparse.data, sparse.indices, sparse.indptr))
-        np.testing.assert_array_equal(sparse.toarray(), given.toarray() if given is stored else given)
+        assert sparse.has_canonical_format
+        np.testing.assert_array_equal(sparse.toarray(), given if isinstance(given, np.ndarray) else given.toarray())
+    assert stored.nnz == 2 and twice.nnz == 3
 
 
 def test_row_number_is_the_files_own():

@@ -56,6 +56,24 @@ BAD = [
     ({"seed": -1}, "seed: -1 is below 0."),
     ({"seed": 2**32}, "seed: 4294967296 is above 4294967295."),
     ({"C": 2e15}, "C: 2000000000000000.0 is above 1e+15."),
+    ({"rows": "csr"}, "rows: 'csr' is not one of auto, dense, sparse."),
+    (
+        {"rows": "sparse", "solver": "newton"},
+        "rows: 'sparse' is not for the solver newton, which takes all values of a row. Use 'dense', or 'auto'.",
+    ),
+    (
+        {"rows": "sparse", "intercept": "none"},
+        "rows: 'sparse' leaves the curves' constants to a free intercept, which 'none' is not. Use 'dense', or 'auto'.",
+    ),
+    (
+        {"rows": "sparse", "center": False},
+        "rows: 'sparse' anchors every curve at zero, where center=False asks for the plain code. Use 'dense', or "
+        "'auto'.",
+    ),
+    (
+        {"rows": "sparse", "precision": "uint8"},
+        "rows: 'sparse' keeps exact positions, not the codes of precision='uint8'. Use 'dense', or 'auto'.",
+    ),
     ({"schedule": "pegasos"}, "schedule: 'pegasos' is for hinge loss; with logistic use 'shifted'."),
     ({"partial_solutions": 0}, "partial_solutions: 0 is not 'auto' or an integer of at least 1."),
     ({"partial_solutions": "all"}, "partial_solutions: 'all' is not 'auto' or an integer of at least 1."),

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.sparse
 from sklearn.datasets import load_breast_cancer
 
 from linadd.calibration import Sigmoid
@@ -16,7 +17,7 @@ from linadd.row_sample import fill_folds
 from linadd.solvers import SOLVERS
 from linadd.sources import open_source
 from linadd.train import Progress, class_factors, survey, train
-from tests.solvers.problems import fit, make_run, toy
+from tests.solvers.problems import LOSSES, fit, make_run, thin, toy
 
 KEYS = {
     "solver", "objective", "dual_objective", "gap", "gaps", "converged", "interrupted", "passes", "reads", "n_rows",
@@ -56,6 +57,65 @@ def test_a_model_carries_what_it_was_made_of(solver, n_classes):
     assert model.fingerprint == open_source(X, y).fingerprint()
     assert model.summary["plan"] == make_run(X, y, seed=5)[1].plan.record()
     assert np.mean(model.predict(X) == y) > 0.7
+
+
+SPARSE = [
+    {}, {"degree": 3, "penalty_order": 2, "n_bins": 6}, {"knots": "quantile", "n_bins": 5}, {"encoder": "fourier"},
+    {"encoder": "hermite"}, {"encoder": "identity"}, {"scale": "none", "encoder": "identity"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("options", SPARSE, ids=str)
+def test_sparse_rows_lead_to_the_optimum_of_dense_ones(options, loss, n_classes):
+    """The constant of every curve goes to the free intercept: one problem, whose least lies between all bounds."""
+    X, y = toy(n_rows=150, n_classes=n_classes)
+    X = thin(X, 0.2) + thin(np.ones_like(X), 0.05, seed=1)  # a spike too, and ranges that hold zero or end there
+    X[:, 1] = np.abs(X[:, 1])
+    weights = np.random.default_rng(0).choice([0.0, 1.0, 2.5], len(y))
+    choices = {"loss": loss, "tol": 1e-4, "max_epochs": 1000, "solver": "dual-cd", "C": 0.3, **options}
+    dense, sparse = (fit(X, y, weights, rows=rows, **choices) for rows in ("dense", "sparse"))
+    assert dense.summary["gap"] <= 1e-4 and sparse.summary["gap"] <= 1e-4
+    # The scales agree to the rounding of float32 norms, and objectives with them.
+    np.testing.assert_allclose(sparse.feature_scale, dense.feature_scale, rtol=1e-5)
+    for one, other in ((dense, sparse), (sparse, dense)):
+        assert one.summary["dual_objective"] <= other.summary["objective"] * (1 + 1e-5)
+    # Strong convexity: |w - w*|^2 / 2 <= P - P*, and a decision moves by |w - w*| |z|, the mean |z|^2 being near 1.
+    distance = np.sqrt(8e-4 * dense.summary["objective"])
+    difference = dense.decision_function(X) - sparse.decision_function(X)
+    size = np.sqrt(max(1, (dense.feature_scale**2).max()))
+    assert np.abs(difference - difference.mean(axis=0)).mean() <= distance * size
+    stored = scipy.sparse.csr_array(X)
+    np.testing.assert_allclose(sparse.decision_function(stored), sparse.decision_function(X), rtol=1e-9, atol=1e-9)
+    assert sparse.options["rows"] == "sparse" and sparse.summary["plan"]["row_entries"] == np.count_nonzero(X) / 150
+
+
+def test_auto_keeps_the_entries_of_thin_sparse_input():
+    X, y = toy(n_rows=300)
+    thin_rows, full = scipy.sparse.csr_array(thin(X, 0.2)), scipy.sparse.csr_array(thin(X, 0.3))
+
+    def is_sparse(X, **choices):
+        model = fit(X, y, max_epochs=1, tol=0.9, **choices)
+        return model.summary["plan"]["row_entries"] > 0
+
+    assert is_sparse(thin_rows) and is_sparse(full, rows="sparse") and is_sparse(thin_rows.toarray(), rows="sparse")
+    assert not is_sparse(full) and not is_sparse(thin_rows.toarray()) and not is_sparse(thin_rows, rows="dense")
+    for needs_dense in ({"intercept": "none"}, {"center": False}, {"solver": "newton"}):
+        assert not is_sparse(thin_rows, **needs_dense)
+    assert fit(thin_rows, y).summary["solver"] == "dual-cd"  # and not newton, which needs dense rows
+
+
+def test_a_million_features_cost_their_entries():
+    rng = np.random.default_rng(0)
+    rows, columns = np.repeat(np.arange(200), 5), rng.integers(0, 10**6, 1000)
+    columns[::5] = 7  # one that tells the classes
+    values = np.where(columns == 7, rows % 2 + 1.0, rng.random(1000))
+    X = scipy.sparse.csr_array((values, (rows, columns)), (200, 10**6))
+    with pytest.warns(DataWarning, match="constant features contribute nothing"):
+        model = fit(X, np.arange(200) % 2, n_bins=2, knots="uniform", max_epochs=5, tol=0.1, loss="squared_hinge")
+    assert model.summary["plan"]["row_entries"] == X.nnz / 200
+    assert (model.predict(X) == np.arange(200) % 2).all()
 
 
 def test_auto_is_dual_cd_and_options_have_defaults():

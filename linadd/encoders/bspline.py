@@ -13,7 +13,7 @@ import numpy as np
 from linadd._jit import compiled
 from linadd.choices import KNOTS, SPLINE_DEGREES
 from linadd.encoders.base import Encoder, affine_axes, check_count
-from linadd.encoders.coordinates import Grid, codes_per_bin, coordinate, fraction_bits, whole_numbers
+from linadd.encoders.coordinates import Grid, codes_per_bin, coordinate, feature_of, fraction_bits, whole_numbers
 from linadd.encoders.knots import choose_knots
 from linadd.errors import ConfigError
 
@@ -45,20 +45,20 @@ def basis_values(t, degree, j, values):
 
 
 @compiled
-def encode_coordinates(u, n_bins, degree, index, values):
-    """Bins and values of a row of float64 coordinates."""
+def encode_coordinates(u, columns, n_bins, degree, index, values):
+    """Bins and values of a row of float64 coordinates, of the features `columns` (None: of all)."""
     if degree == 1:  # the default, as a loop that LLVM turns into vectors
-        for j in range(u.shape[0]):
-            k = min(int(u[j]), n_bins[j] - 1)
-            t = u[j] - k
-            index[j] = k
-            values[0, j] = 1.0 - t
-            values[1, j] = t
+        for e in range(u.shape[0]):
+            k = min(int(u[e]), n_bins[feature_of(columns, e)] - 1)
+            t = u[e] - k
+            index[e] = k
+            values[0, e] = 1.0 - t
+            values[1, e] = t
     else:
-        for j in range(u.shape[0]):
-            k = min(int(u[j]), n_bins[j] - 1)
-            index[j] = k
-            basis_values(u[j] - k, degree, j, values)
+        for e in range(u.shape[0]):
+            k = min(int(u[e]), n_bins[feature_of(columns, e)] - 1)
+            index[e] = k
+            basis_values(u[e] - k, degree, e, values)
 
 
 @compiled

@@ -2,13 +2,27 @@
 
 Replacing phi^d by phi^d - m, m its weighted mean over the training rows, conditions the problem and makes every curve's
 mean zero on the data. Sums run over fixed groups of rows in index order, so any chunking gives the same bits.
+
+Sparse rows are anchored instead: m = phi^d(0), which the loops take off each stored entry. A free intercept takes up
+the difference, so the optimum is the same; the scale is that of the dense problem, as a variance does not ask for m.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.sparse
 
-from linadd.encoders.rows import Space, locate, make_scratch, moment_rows, positions_dtype
+from linadd.encoders.rows import (
+    Space,
+    Zero,
+    as_rows,
+    code_of_zero,
+    empty_rows,
+    locate,
+    locate_entries,
+    make_scratch,
+    moment_rows,
+)
 from linadd.errors import DataError
 
 LEAST_SPREAD = 1e-6  # norms are summed from float32 values: their mean is known to some 1e-7
@@ -21,38 +35,51 @@ def located(encoder, pieces, kept=None):
     ----------
     encoder : Encoder
         Fitted.
-    pieces : list of (int, array (n_rows, n_features), float64 array (n_rows,))
+    pieces : list of (int, array or csr_array (n_rows, n_features), float64 array (n_rows,))
         First row's index, values and weights, as `row_groups` cuts them.
-    kept : array, shape (all rows, n_features), optional
-        Of the positions' dtype: where they are to be written; else each piece has an array of its own.
+    kept : Rows, optional
+        All rows: where positions are to be written, of sparse rows in order; else each piece has Rows of its own.
 
     Returns
     -------
-    list of (int, array (n_rows, n_features), float64 array (n_rows,))
+    list of (int, Rows, float64 array (n_rows,))
         With positions in place of values.
     """
     parts = []
     for first_row, X, weight in pieces:
-        own = slice(first_row, first_row + len(X))
-        positions = np.empty(X.shape, positions_dtype(encoder)) if kept is None else kept[own]
-        locate(encoder, X, positions)
-        parts.append((first_row, positions, weight))
+        is_sparse, n_rows, first = scipy.sparse.issparse(X), X.shape[0], first_row if kept is not None else 0
+        rows = empty_rows(encoder, n_rows, X.nnz if is_sparse else None) if kept is None else kept
+        if is_sparse:
+            locate_entries(encoder, X, rows, first)
+        else:
+            locate(encoder, X, rows.positions[first : first + n_rows])
+        parts.append((first_row, rows.part(first, first + n_rows), weight))
     return parts
 
 
 class CodeMoments:
-    """Weighted sums of phi, and of its squared norm, over groups of rows that are added in order.
+    """Weighted sums of phi, and of its squared norm, over groups of rows that are added in order; of phi - phi(0) for
+    sparse rows.
 
     Parameters
     ----------
     encoder : Encoder
         Fitted.
+    is_sparse : bool
+        Whether rows come as stored entries.
     """
 
-    def __init__(self, encoder):
+    def __init__(self, encoder, is_sparse=False):
         self.encoder, self.basis = encoder, encoder.basis
+        self.zero = code_of_zero(encoder) if is_sparse else None
         self.scale_squared = (encoder.scale**2).astype(np.float32)
         self.codes, self.sums = np.zeros((encoder.n_features, encoder.n_basis)), np.zeros(2)
+
+    def run(self, pieces, codes, sums):
+        """Add pieces of rows to sums of codes (n_features, n_basis), and of squared norms and weights (2,)."""
+        scratch = make_scratch(self.encoder, self.zero)
+        for _, rows, weight in pieces:
+            moment_rows(self.basis, as_rows(rows), weight, self.scale_squared, scratch, codes, sums)
 
     def group(self, pieces):
         """Sums of one group of rows; any number of threads may ask at once.
@@ -67,9 +94,8 @@ class CodeMoments:
         (float64 array (n_features, n_basis), float64 array (2,))
             Of the codes; of squared norms and weights.
         """
-        codes, sums, scratch = np.zeros_like(self.codes), np.zeros(2), make_scratch(self.encoder)
-        for _, positions, weight in pieces:
-            moment_rows(self.basis, positions, weight, self.scale_squared, scratch, codes, sums)
+        codes, sums = np.zeros_like(self.codes), np.zeros(2)
+        self.run(pieces, codes, sums)
         return codes, sums
 
     def add(self, codes, sums):
@@ -80,7 +106,8 @@ class CodeMoments:
     @property
     def mean_code(self):
         """Mean of phi over the rows so far, float64 (n_features, n_basis)."""
-        return self.codes / self.sums[1]
+        mean = self.codes / self.sums[1]
+        return mean if self.zero is None else mean + dense_code(self.zero, self.encoder.n_basis)
 
     def centre(self, centred, unit):
         """The finished Centre.
@@ -88,7 +115,7 @@ class CodeMoments:
         Parameters
         ----------
         centred : bool
-            Subtract the mean code.
+            Subtract the mean code; sparse rows have that of zero subtracted.
         unit : bool
             Divide by the root of the mean squared norm of the centred code, so that this mean becomes 1.
 
@@ -111,17 +138,28 @@ class CodeMoments:
         factor = 1.0 / spread if unit else 1.0
         # Solver and certificate must mean the same problem: the square as float32 is the scale's definition.
         scale_squared = (square * factor).astype(np.float32)
-        subtracted = factor * kappa_0 * centred
+        is_shifted = centred and self.zero is None
+        subtracted = factor * kappa_0 * is_shifted
         return Centre(
             scale=np.sqrt(scale_squared.astype(np.float64)),
-            mean_code=codes * centred,
+            mean_code=codes * centred if self.zero is None else dense_code(self.zero, self.encoder.n_basis),
+            shifted_code=codes * is_shifted,
             mean_norm=factor * mean_square - subtracted,
             space=Space(
                 scale_squared=scale_squared,
-                mean_update=(updates * (square * factor)[:, None] * centred).astype(np.float32),
+                mean_update=(updates * (square * factor)[:, None] * is_shifted).astype(np.float32),
                 kappa_0=np.float32(subtracted),
             ),
+            zero=self.zero,
         )
+
+
+def dense_code(zero, n_basis):
+    """All values of the code of zero, float64 (n_features, n_basis)."""
+    n_features, code = len(zero.index), np.zeros((len(zero.index), n_basis))
+    for m, values in enumerate(zero.values):
+        code[np.arange(n_features), zero.index + m] = values
+    return code
 
 
 @dataclass(frozen=True)
@@ -133,14 +171,25 @@ class Centre:
     scale : float64 array (n_features,)
         s_j, 0 for a constant feature.
     mean_code : float64 array (n_features, n_basis)
-        phibar; 0 without centring.
+        m, what is subtracted from phi: phibar, or 0 without centring; the code of zero for sparse rows.
+    shifted_code : float64 array (n_features, n_basis)
+        m where compiled loops subtract it by a shift of all coefficients; 0 for sparse rows.
     mean_norm : float
         Weighted mean of |z_i|^2 over the training rows.
     space : Space
         The same for compiled loops.
+    zero : Zero or None
+        The code of zero for their scratch; None for dense rows.
     """
 
     scale: np.ndarray
     mean_code: np.ndarray
+    shifted_code: np.ndarray
     mean_norm: float
     space: Space
+    zero: Zero | None = None
+
+    @property
+    def is_sparse(self):
+        """Whether solvers know of a row its stored entries only."""
+        return self.zero is not None

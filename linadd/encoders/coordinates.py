@@ -104,31 +104,53 @@ def knot_coordinate(x, j, edges, n_bins):
 
 
 @compiled
-def locate_row(X, i, axes, u):
-    """Coordinates of row i of X, into float64 u (n_features,); in this order of the bounds NaN too stays within them.
+def feature_of(columns, e):
+    """Feature of entry e of a row. A dense row has no `columns`, but every feature in order: numba drops the test."""
+    if columns is None:
+        return e
+    return np.int64(columns[e])
+
+
+@compiled
+def locate_values(x, columns, axes, u):
+    """Coordinates of the entries x of a row, into float64 u; in this order of the bounds NaN too stays within them.
 
     The arrays of `axes` are taken out of the loops: numba would hand on all of them for every value.
     """
     lower, upper, origin, inverse = axes.lower, axes.upper, axes.origin, axes.inverse
-    for j in range(X.shape[1]):
-        u[j] = (max(lower[j], min(upper[j], np.float64(X[i, j]))) - origin[j]) * inverse[j]
+    for e in range(x.shape[0]):
+        j = feature_of(columns, e)
+        u[e] = (max(lower[j], min(upper[j], np.float64(x[e]))) - origin[j]) * inverse[j]
     if axes.has_knots:
         edges, n_bins = axes.edges, axes.n_bins
-        for j in range(X.shape[1]):
+        for e in range(x.shape[0]):
+            j = feature_of(columns, e)
             if edges[j, 0] == edges[j, 0]:
-                x = max(lower[j], min(upper[j], np.float64(X[i, j])))
-                u[j] = knot_coordinate(x, j, edges, n_bins[j])
+                clamped = max(lower[j], min(upper[j], np.float64(x[e])))
+                u[e] = knot_coordinate(clamped, j, edges, n_bins[j])
+
+
+@compiled
+def locate_row(X, i, axes, u):
+    """Coordinates of row i of a dense X, into float64 u (n_features,)."""
+    locate_values(X[i], None, axes, u)
+
+
+@compiled
+def fixed_position(u, n_bins, bits):
+    """A coordinate in fixed point; the last bin is closed."""
+    one = float(1 << bits)
+    return np.int32(min(u * one, n_bins * one - 1.0))
 
 
 @compiled
 def fixed_positions(X, axes, bits, u, positions):
     """Positions of a block of rows X under a local basis, into int32 `positions` of the same shape; u is scratch."""
-    one = float(1 << bits)
     n_bins = axes.n_bins
     for i in range(X.shape[0]):
         locate_row(X, i, axes, u)
         for j in range(X.shape[1]):
-            positions[i, j] = np.int32(min(u[j] * one, n_bins[j] * one - 1.0))
+            positions[i, j] = fixed_position(u[j], n_bins[j], bits)
 
 
 @compiled
@@ -156,3 +178,18 @@ def coordinate(positions, grid, j):
     if positions.itemsize < 4:
         return min(grid.first[j] + grid.step[j] * np.float32(positions[j]), grid.last[j])
     return np.float32(positions[j])
+
+
+@compiled
+def entry_positions(values, columns, starts, axes, bits, u, rows, first):
+    """Positions of the entries of sparse rows, into Rows from row `first` on; bits 0 for a dense basis."""
+    n_bins, end = axes.n_bins, rows.starts[first]
+    for i in range(starts.shape[0] - 1):
+        start, stop = starts[i], starts[i + 1]
+        locate_values(values[start:stop], columns[start:stop], axes, u)
+        for e in range(stop - start):
+            j = columns[start + e]
+            rows.columns[end] = j
+            rows.positions[end] = fixed_position(u[e], n_bins[j], bits) if bits else np.float32(u[e])
+            end += 1
+        rows.starts[first + i + 1] = end

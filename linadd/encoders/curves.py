@@ -26,7 +26,7 @@ def contribute_rows(u, axes, basis, coef, parts, index, values):
     """parts[i, j, o] += coef[j, :, o] . phi(u_ij)."""
     n_local, n_features = values.shape
     for i in range(u.shape[0]):
-        encode_coordinates(u[i], axes, basis, index, values)
+        encode_coordinates(u[i], None, axes, basis, index, values)
         for j in range(n_features):
             for m in range(n_local):
                 place, value = coef[j, index[j] + m], values[m, j]
@@ -39,7 +39,7 @@ def bound_rows(u, axes, basis, middle, deviation, bounds, index, values):
     """bounds[i, j, o] += |phi(u_ij) - middle_j| . deviation[j, :, o]."""
     n_local, n_features = values.shape
     for i in range(u.shape[0]):
-        encode_coordinates(u[i], axes, basis, index, values)
+        encode_coordinates(u[i], None, axes, basis, index, values)
         for j in range(n_features):
             for m in range(n_local):
                 k = index[j] + m
@@ -85,7 +85,7 @@ def contributions(encoder, u, coef):
         coef_j . phi(u_ij).
     """
     u, parts = np.require(u, np.float64, "CW"), np.zeros((*u.shape, coef.shape[2]))
-    index, values, _ = make_scratch(encoder)
+    index, values = make_scratch(encoder)[:2]
     contribute_rows(u, encoder.axes, encoder.basis, np.require(coef, requirements="CW"), parts, index, values)
     return parts
 
@@ -112,7 +112,7 @@ def error_bounds(encoder, u, mean_code, deviation):
     float64 array, shape (n_rows, n_features, n_outputs)
     """
     u, bounds = np.require(u, np.float64, "CW"), np.zeros((*u.shape, deviation.shape[2]))
-    index, values, _ = make_scratch(encoder)
+    index, values = make_scratch(encoder)[:2]
     middle = np.zeros(mean_code.shape) if encoder.is_local else np.require(mean_code, np.float64, "CW")
     deviation = np.require(deviation, requirements="CW")
     bound_rows(u, encoder.axes, encoder.basis, middle, deviation, bounds, index, values)

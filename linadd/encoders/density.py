@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from linadd._jit import compiled
+from linadd.encoders.rows import Rows, as_rows, locate, positions_dtype
 
 __all__ = ["Density", "DensityCounter", "cell_coordinates", "n_cells"]
 
@@ -90,6 +91,20 @@ def count_fixed(positions, weight, bits, shift, weights, places):
 
 
 @compiled
+def count_entries(rows, weight, unit, first, per_cell, weights, places, total):
+    """The same for sparse Rows, without their zeros; a coordinate is a position times `unit`."""
+    last = weights.shape[1] - 1
+    for i in range(weight.shape[0]):
+        w = weight[i]
+        total[0] += w
+        for e in range(rows.starts[i], rows.starts[i + 1]):
+            j, u = rows.columns[e], rows.positions[e] * unit
+            cell = max(0, min(last, int((u - first[j]) * per_cell[j])))
+            weights[j, cell] += w
+            places[j, cell] += w * u
+
+
+@compiled
 def count_float(positions, weight, first, per_cell, weights, places):
     """The same for rows of coordinates; `first` and `per_cell` (n_features,): where cells begin, and one over width."""
     last = weights.shape[1] - 1
@@ -114,33 +129,45 @@ class DensityCounter:
     """
 
     def __init__(self, encoder, census):
-        self.encoder = encoder
+        self.encoder, self.unit, self.is_sparse = encoder, 1.0 / (1 << encoder.bits), False
         self.weights, self.places = np.zeros((2, encoder.n_features, n_cells(encoder)))
-        if not encoder.is_local:
+        self.total = np.zeros(1)
+        if encoder.is_local:
+            self.first = np.zeros(encoder.n_features)
+            self.per_cell = np.full(encoder.n_features, float(1 << split_bits(encoder)))
+        else:
             axes = encoder.axes
             self.first = (census.minimum - axes.origin) * axes.inverse
             width = (census.maximum - axes.origin) * axes.inverse - self.first
             self.per_cell = DENSE_CELLS / np.where(width > 0, width, np.inf)
+
+    def run(self, pieces, weights, places):
+        """Add pieces of rows to weights and weighted coordinates (n_features, n_cells)."""
+        bits = self.encoder.bits
+        for _, piece, weight in pieces:
+            rows = as_rows(piece)
+            self.is_sparse = rows.columns is not None
+            if self.is_sparse:
+                count_entries(rows, weight, self.unit, self.first, self.per_cell, weights, places, self.total)
+            elif self.encoder.is_local:
+                count_fixed(rows.positions, weight, bits, bits - split_bits(self.encoder), weights, places)
+            else:
+                count_float(rows.positions, weight, self.first, self.per_cell, weights, places)
 
     def group(self, pieces):
         """Weights and weighted coordinates of one group of rows; any number of threads may ask at once.
 
         Parameters
         ----------
-        pieces : list of (int, array (n_rows, n_features), float64 array (n_rows,))
-            First row's index, positions and weights, as `row_groups` cuts them.
+        pieces : list of (int, Rows or array (n_rows, n_features), float64 array (n_rows,))
+            First row's index, positions and weights, as `row_groups` cuts them; not of sparse rows.
 
         Returns
         -------
         (float64 array, float64 array), shape (n_features, n_cells)
         """
         weights, places = np.zeros((2, *self.weights.shape))
-        bits = self.encoder.bits
-        for _, positions, weight in pieces:
-            if self.encoder.is_local:
-                count_fixed(positions, weight, bits, bits - split_bits(self.encoder), weights, places)
-            else:
-                count_float(positions, weight, self.first, self.per_cell, weights, places)
+        self.run(pieces, weights, places)
         return weights, places
 
     def add(self, weights, places):
@@ -150,6 +177,8 @@ class DensityCounter:
 
     def finish(self, mean_code):
         """The Density, with the mean of phi that `CodeMoments` found."""
+        if self.is_sparse:
+            self.add_zeros()
         total = self.weights.sum(axis=1, keepdims=True)
         place = np.divide(self.places, self.weights, out=np.zeros_like(self.places), where=self.weights > 0)
         place = place.astype(np.float32)
@@ -157,3 +186,13 @@ class DensityCounter:
             ends = np.arange(1, place.shape[1] + 1, dtype=np.float32) / (1 << split_bits(self.encoder))
             place = np.minimum(place, np.nextafter(ends, np.float32(0)))
         return Density(mean_code.astype(np.float32), (self.weights / total).astype(np.float32), place)
+
+    def add_zeros(self):
+        """Put what the entries of sparse rows leave of the total weight where zero is."""
+        n_features = self.encoder.n_features
+        zeros = np.empty((1, n_features), positions_dtype(self.encoder))
+        locate(self.encoder, np.zeros(zeros.shape), zeros)
+        # Each feature has a weight of its own: one entry a row.
+        rest = np.maximum(self.total - self.weights.sum(axis=1), 0.0)
+        rows = Rows(zeros[0], np.arange(n_features, dtype=np.int32), np.arange(n_features + 1))
+        count_entries(rows, rest, self.unit, self.first, self.per_cell, self.weights, self.places, self.total)

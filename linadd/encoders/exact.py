@@ -4,12 +4,16 @@ Every score that a user sees comes from here, so float32, float64 and integer in
 and the certificate judges the coefficients exactly as they will be used.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 import scipy.sparse
 
 from linadd._jit import compiled, run_threads, shares
+from linadd.census import first_not_finite
 from linadd.encoders import bspline, fourier, hermite
-from linadd.encoders.coordinates import Axes, locate_row
+from linadd.encoders.coordinates import Axes, feature_of, locate_values
+from linadd.encoders.rows import Zero, append_zero, n_entries
 from linadd.encoders.tables import N_CODES, add_tables, every_code, tabulate_row
 from linadd.errors import DataError
 from linadd.penalty import penalised_code
@@ -18,57 +22,102 @@ TABLE_ROWS = 1024  # of uint8, from which on tables of all values are less work
 TABLE_BYTES, PIECE_BYTES = 4_000_000, 1_000_000  # of tables that are held at once; of rows that stay in a cache
 
 
-@compiled
-def encode_row(X, i, axes, basis, index, values, u):
-    """Encode row i of X into index (n_features,), float64 values (n_local, n_features) and coordinates u."""
-    locate_row(X, i, axes, u)
-    encode_coordinates(u, axes, basis, index, values)
+class Values(NamedTuple):
+    """Rows as values; of their stored entries only, in the layout of CSR, where `columns` is not None."""
+
+    X: np.ndarray  # any real dtype, (n_rows, n_features), or (n_entries,)
+    columns: np.ndarray | None = None  # int32 or int64 (n_entries,)
+    starts: np.ndarray | None = None  # the same (n_rows + 1,): where the entries of a row start
+
+    def part(self, start, stop):
+        """The rows from `start` to `stop`."""
+        if self.columns is None:
+            return Values(self.X[start:stop])
+        return self._replace(starts=self.starts[start : stop + 1])
+
+
+class Scratch(NamedTuple):
+    """One encoded row; as `rows.Scratch`, in float64."""
+
+    index: np.ndarray  # int64, of each entry
+    values: np.ndarray  # float64 (n_local, ...)
+    u: np.ndarray  # float64 (n_features,): coordinates
+    columns: np.ndarray | None = None
+    size: np.ndarray | None = None
+    zero: Zero | None = None
 
 
 @compiled
-def encode_coordinates(u, axes, basis, index, values):
-    """Encode a row of coordinates u (n_features,); the branch on the encoder is taken here, once a row."""
-    n_features = u.shape[0]
+def encode_coordinates(u, columns, axes, basis, index, values):
+    """Encode the coordinates u of a row; the branch on the encoder is taken here, once a row."""
     if basis.code == bspline.CODE:
-        bspline.encode_coordinates(u, axes.n_bins, basis.n_local - 1, index, values)
+        bspline.encode_coordinates(u, columns, axes.n_bins, basis.n_local - 1, index, values)
     elif basis.code == fourier.CODE:
-        for j in range(n_features):
-            fourier.encode_coordinate(u[j], basis.weights, j, values)
+        for e in range(u.shape[0]):
+            fourier.encode_coordinate(u[e], basis.weights, e, values)
     elif basis.code == hermite.CODE:
-        for j in range(n_features):
-            hermite.encode_coordinate(u[j], basis.weights, j, values)
+        for e in range(u.shape[0]):
+            hermite.encode_coordinate(u[e], basis.weights, e, values)
     else:
-        for j in range(n_features):
-            values[0, j] = u[j]
+        for e in range(u.shape[0]):
+            values[0, e] = u[e]
 
 
 @compiled
-def decide_row(index, values, coef, decisions, parts):
-    """decisions[o] += sum_j coef[j, :, o] . phi(x_j) of one encoded row; parts (n_outputs,) is scratch.
+def encode_values(x, columns, axes, basis, scratch):
+    """Encode the entries x of a row."""
+    u = scratch.u[: x.shape[0]]
+    locate_values(x, columns, axes, u)
+    encode_coordinates(u, columns, axes, basis, scratch.index, scratch.values)
+
+
+@compiled
+def load_values(X, columns, starts, i, axes, basis, scratch):
+    """load_row for the arrays of Values; the number of dimensions is known to the compiler."""
+    if X.ndim == 2:
+        encode_values(X[i], None, axes, basis, scratch)
+    else:
+        start, stop = starts[i], starts[i + 1]
+        encode_values(X[start:stop], columns[start:stop], axes, basis, scratch)
+        append_zero(stop - start, columns[start:stop], scratch)
+
+
+@compiled
+def load_row(rows, i, axes, basis, scratch):
+    """Encode row i of Values; of sparse rows what the stored entries add to the code of zero, as `rows.py` has it."""
+    load_values(rows.X, rows.columns, rows.starts, i, axes, basis, scratch)
+
+
+@compiled
+def decide_row(scratch, coef, decisions, parts):
+    """decisions[o] += sum_j coef[j, :, o] . phi(x_j) of the row in scratch, of any float type; parts (n_outputs,).
 
     Each feature is summed by itself before it is added, so that tables of a feature's part (`tables.py`) give the same
     bits.
     """
-    n_local, n_features = values.shape
-    n_outputs = decisions.shape[0]
+    index, values, columns = scratch.index, scratch.values, scratch.columns
+    size, n_local, n_outputs = n_entries(scratch.size, index), values.shape[0], decisions.shape[0]
     if n_outputs == 1:
         total = decisions[0]
-        for j in range(n_features):
-            part = values[0, j] * coef[j, index[j], 0]
+        for e in range(size):
+            j = feature_of(columns, e)
+            part = values[0, e] * coef[j, index[e], 0]
             for m in range(1, n_local):
-                part += values[m, j] * coef[j, index[j] + m, 0]
+                part += values[m, e] * coef[j, index[e] + m, 0]
             total += part
         decisions[0] = total
     elif n_local == 2:
-        for j in range(n_features):
-            left, right = coef[j, index[j]], coef[j, index[j] + 1]
+        for e in range(size):
+            j = feature_of(columns, e)
+            left, right = coef[j, index[e]], coef[j, index[e] + 1]
             for o in range(n_outputs):
-                decisions[o] += values[0, j] * left[o] + values[1, j] * right[o]
+                decisions[o] += values[0, e] * left[o] + values[1, e] * right[o]
     else:
-        for j in range(n_features):
+        for e in range(size):
+            j = feature_of(columns, e)
             parts[:] = 0.0
             for m in range(n_local):
-                place, value = coef[j, index[j] + m], values[m, j]
+                place, value = coef[j, index[e] + m], values[m, e]
                 for o in range(n_outputs):
                     parts[o] += value * place[o]
             for o in range(n_outputs):
@@ -76,20 +125,20 @@ def decide_row(index, values, coef, decisions, parts):
 
 
 @compiled
-def decide_rows(X, axes, basis, coef, decisions, index, values, u):
-    """Add the scores of every row of X to decisions (n_rows, n_outputs)."""
+def decide_rows(rows, axes, basis, coef, decisions, scratch):
+    """Add the scores of every row to decisions (n_rows, n_outputs)."""
     parts = np.empty(decisions.shape[1])
-    for i in range(X.shape[0]):
-        encode_row(X, i, axes, basis, index, values, u)
-        decide_row(index, values, coef, decisions[i], parts)
+    for i in range(decisions.shape[0]):
+        load_row(rows, i, axes, basis, scratch)
+        decide_row(scratch, coef, decisions[i], parts)
 
 
 @compiled
-def tabulate_values(X, axes, basis, coef, tables, index, values, u):
+def tabulate_values(X, axes, basis, coef, tables, scratch):
     """Scores of each feature apart, of row after row of X, into tables (n_outputs, n_features, n_rows)."""
     for i in range(X.shape[0]):
-        encode_row(X, i, axes, basis, index, values, u)
-        tabulate_row(index, values, coef, i, tables)
+        encode_values(X[i], None, axes, basis, scratch)
+        tabulate_row(scratch.index, scratch.values, coef, i, tables)
 
 
 def decide_bytes(X, axes, basis, coef, decisions):
@@ -102,35 +151,37 @@ def decide_bytes(X, axes, basis, coef, decisions):
         shape = own.stop - start
         own_axes = Axes(*(array[own] for array in axes[:-1]), has_knots=axes.has_knots)
         tables = np.empty((coef.shape[2], shape, N_CODES))
-        scratch = np.zeros(shape, np.int64), np.zeros((basis.n_local, shape)), np.zeros(shape)
-        tabulate_values(every_code(shape), own_axes, basis, coef[own], tables, *scratch)
+        scratch = Scratch(np.zeros(shape, np.int64), np.zeros((basis.n_local, shape)), np.zeros(shape))
+        tabulate_values(every_code(shape), own_axes, basis, coef[own], tables, scratch)
         for first in range(0, n_rows, piece_rows):
             add_tables(X[first : first + piece_rows], start, tables, decisions[first : first + piece_rows])
 
 
 @compiled
-def certify_rows(X, axes, basis, coef, signed_duals, decisions, sums, index, values, u):
+def certify_rows(rows, axes, basis, coef, signed_duals, decisions, sums, scratch):
     """Scores of every row as in decide_rows, and sums[j, :, o] += signed_duals[i, o] phi(x_ij)."""
-    n_local, n_features = values.shape
+    index, values, columns = scratch.index, scratch.values, scratch.columns
     parts = np.empty(decisions.shape[1])
-    for i in range(X.shape[0]):
-        encode_row(X, i, axes, basis, index, values, u)
-        decide_row(index, values, coef, decisions[i], parts)
+    for i in range(decisions.shape[0]):
+        load_row(rows, i, axes, basis, scratch)
+        decide_row(scratch, coef, decisions[i], parts)
         duals = signed_duals[i]
         if duals.any():
-            for j in range(n_features):
-                for m in range(n_local):
-                    place, value = sums[j, index[j] + m], values[m, j]
+            for e in range(n_entries(scratch.size, index)):
+                j = feature_of(columns, e)
+                for m in range(values.shape[0]):
+                    place, value = sums[j, index[e] + m], values[m, e]
                     for o in range(duals.shape[0]):
                         place[o] += duals[o] * value
 
 
 @compiled
-def fill_rows(X, axes, basis, columns, data, index, values, u):
-    """Columns and values of the CSR embedding, (n_rows, n_features * n_local) each."""
+def fill_rows(X, axes, basis, columns, data, scratch):
+    """Columns and values of the CSR embedding of dense rows, (n_rows, n_features * n_local) each."""
+    index, values = scratch.index, scratch.values
     n_local, n_features = values.shape
     for i in range(X.shape[0]):
-        encode_row(X, i, axes, basis, index, values, u)
+        encode_values(X[i], None, axes, basis, scratch)
         for j in range(n_features):
             for m in range(n_local):
                 columns[i, j * n_local + m] = j * basis.n_basis + index[j] + m
@@ -142,7 +193,7 @@ def check_finite(X, origin, feature_names=None, row_number=lambda i: i + 1):
 
     Parameters
     ----------
-    X : array, shape (n_rows, n_features)
+    X : array or csr_array, shape (n_rows, n_features)
         Feature values.
     origin : str
         Name of the data.
@@ -151,19 +202,40 @@ def check_finite(X, origin, feature_names=None, row_number=lambda i: i + 1):
     row_number : callable
         Row index to the number that the message gives.
     """
-    if X.dtype.kind == "f" and not np.isfinite(X).all():
-        i, j = np.argwhere(~np.isfinite(X))[0]
-        name = feature_names[j] if feature_names else int(j) + 1
+    bad = first_not_finite(X) if X.dtype.kind == "f" else None
+    if bad is not None:
+        i, j = map(int, bad)
+        name = feature_names[j] if feature_names else j + 1
         raise DataError(
             f"the value is {X[i, j]}. linadd takes no NaN or infinity: fill or drop this row.",
-            source=origin, row=row_number(int(i)), column=name,
+            source=origin, row=row_number(i), column=name,
         )  # fmt: skip
 
 
-def make_scratch(encoder):
-    """Index, values and coordinates of one row, for the loops above."""
-    n_features = encoder.n_features
-    return np.zeros(n_features, np.int64), np.zeros((encoder.n_local, n_features)), np.zeros(n_features)
+def values_of(X):
+    """Values of rows: an array, or a csr_array; compiled loops want arrays that are C-contiguous and writable."""
+    parts = (X.data, X.indices, X.indptr) if scipy.sparse.issparse(X) else (X,)
+    return Values(*(np.require(part, requirements="CW") for part in parts))
+
+
+def make_scratch(encoder, is_sparse=False):
+    """An empty scratch for the loops above."""
+    n_features, n_local = encoder.n_features, encoder.n_local
+    shape = (n_local, n_features * (1 + is_sparse))
+    scratch = Scratch(np.zeros(shape[1], np.int64), np.zeros(shape), np.zeros(n_features))
+    if not is_sparse:
+        return scratch
+    dense = make_scratch(encoder)
+    load_row(values_of(np.zeros((1, n_features))), 0, encoder.axes, encoder.basis, dense)
+    zero = Zero(dense.index, dense.values)
+    return scratch._replace(columns=np.zeros(shape[1], np.int32), size=np.zeros(1, np.int64), zero=zero)
+
+
+def scores_of_zero(encoder, coef):
+    """sum_j coef_j . phi_j(0), float64 (1, n_outputs): what a sparse row's entries are added to."""
+    decisions, zeros = np.zeros((1, coef.shape[2])), values_of(np.zeros((1, encoder.n_features)))
+    decide_rows(zeros, encoder.axes, encoder.basis, coef, decisions, make_scratch(encoder))
+    return decisions
 
 
 def decide(encoder, X, coef, intercept, n_threads=1):
@@ -173,8 +245,8 @@ def decide(encoder, X, coef, intercept, n_threads=1):
     ----------
     encoder : Encoder
         Fitted.
-    X : array, shape (n_rows, n_features), any real dtype, C-contiguous
-        Feature values, finite.
+    X : array or csr_array, shape (n_rows, n_features), any real dtype
+        Feature values, finite. Sparse rows cost their stored entries, and all of them one dense row more.
     coef : float32 array, shape (n_features, n_basis, n_outputs)
         Coefficients in phi units.
     intercept : float64 array, shape (n_outputs,)
@@ -187,16 +259,19 @@ def decide(encoder, X, coef, intercept, n_threads=1):
     float64 array, shape (n_rows, n_outputs)
         sum_j coef_j . phi(x_j) + intercept.
     """
-    decisions, coef = np.zeros((X.shape[0], coef.shape[2])), np.require(coef, requirements="CW")
-    if X.dtype == np.uint8 and len(X) >= TABLE_ROWS:
-        decide_bytes(X, encoder.axes, encoder.basis, coef, decisions)
+    coef, is_sparse = np.require(coef, requirements="CW"), scipy.sparse.issparse(X)
+    decisions = np.zeros((X.shape[0], coef.shape[2]))
+    if X.dtype == np.uint8 and not is_sparse and len(X) >= TABLE_ROWS:
+        decide_bytes(np.require(X, requirements="CW"), encoder.axes, encoder.basis, coef, decisions)
     else:
+        values = values_of(X)
         tasks = [
-            (X[rows], encoder.axes, encoder.basis, coef, decisions[rows], *make_scratch(encoder))
-            for rows in shares(len(X), n_threads)
-        ]
+            (values.part(own.start, own.stop), encoder.axes, encoder.basis, coef, decisions[own],
+             make_scratch(encoder, is_sparse))
+            for own in shares(X.shape[0], n_threads)
+        ]  # fmt: skip
         run_threads(decide_rows, tasks, n_threads)
-    return decisions + intercept
+    return decisions + (scores_of_zero(encoder, coef) + intercept if is_sparse else intercept)
 
 
 def encode(encoder, X, penalised=False):
@@ -220,7 +295,7 @@ def encode(encoder, X, penalised=False):
     n_rows, n_features = X.shape
     shape = (n_rows, n_features * encoder.n_local)
     columns, data = np.zeros(shape, np.int64), np.zeros(shape)
-    fill_rows(X, encoder.axes, encoder.basis, columns, data, *make_scratch(encoder))
+    fill_rows(X, encoder.axes, encoder.basis, columns, data, make_scratch(encoder))
     if penalised and encoder.is_local and encoder.penalty_order:
         columns, data = penalise(encoder, columns, data)
     dtype = np.float32 if X.dtype == np.float32 else np.float64

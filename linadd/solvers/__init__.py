@@ -30,7 +30,8 @@ def choose_solver(problem, run):
     """Name of the solver that `auto` stands for: newton where it takes the fewest passes, else dual-cd.
 
     Newton's method needs a smooth loss, at most 2,000 coefficients an output, and Gram matrices within a quarter of the
-    memory limit. An option that dual-cd alone has (`stop_on`, `partial_solutions`) asks for dual-cd.
+    memory limit. An option that dual-cd alone has (`stop_on`, `partial_solutions`) asks for dual-cd, and so do sparse
+    rows.
 
     Parameters
     ----------
@@ -40,7 +41,7 @@ def choose_solver(problem, run):
         `options` holds memory_limit and partial_solutions.
     """
     n_columns = problem.encoder.n_features * problem.encoder.n_basis
-    is_asked_for_dual = run.stop_on != "gap" or run.options["partial_solutions"] != "auto"
+    is_asked_for_dual = run.stop_on != "gap" or run.options["partial_solutions"] != "auto" or problem.centre.is_sparse
     fits = n_columns <= MAX_NEWTON_COLUMNS and newton.gram_bytes(problem) <= run.options["memory_limit"] // 4
     name = "newton" if problem.loss.is_smooth and fits and not is_asked_for_dual else "dual-cd"
     log.info("solver auto: %s, for %d outputs of %d coefficients.", name, problem.n_outputs, n_columns)

@@ -16,7 +16,7 @@ from linadd._simd import N_LANES, aligned_zeros
 from linadd.census import Census
 from linadd.encoders.base import Encoder
 from linadd.encoders.centring import Centre
-from linadd.encoders.rows import coef_shape
+from linadd.encoders.rows import Rows, coef_shape
 from linadd.losses import Loss
 from linadd.solvers.memory import Memory
 from linadd.solvers.outputs import Outputs
@@ -49,7 +49,7 @@ class Problem:
         Class weight times sample weight of each row, a factor of C.
     folds : int16 array, shape (n_rows,)
         Fold of each row; 0 where there are none.
-    positions : array, shape (n_rows, n_features), or None
+    positions : array, shape (n_rows, n_features), Rows of sparse rows, or None
         All rows as the solver keeps them, positions or codes, where they fit the memory limit.
     positive : int32 array, shape (n_outputs,)
         Place in the classes of each output's positive class.
@@ -71,7 +71,7 @@ class Problem:
     targets: np.ndarray
     costs: np.ndarray
     folds: np.ndarray
-    positions: np.ndarray | None
+    positions: np.ndarray | Rows | None
     positive: np.ndarray
     cost: np.ndarray
     held_out: np.ndarray
@@ -91,6 +91,10 @@ class Problem:
             total_cost = float(self.cost.max()) * self.census.weight_sum
             return max(FREE_INTERCEPT_SQUARE * self.centre.mean_norm, 1.0 / total_cost)
         return self.intercept_scale**2 if self.intercept == "penalised" else 0.0
+
+    def values(self, chunk):
+        """The rows of a Chunk as the exact loops take them: an array, or a csr_array where rows are sparse."""
+        return chunk.sparse() if self.centre.is_sparse else chunk.dense()
 
     def outputs(self, least_violation=0.0):
         """The outputs as compiled loops take them."""
@@ -113,7 +117,7 @@ class Problem:
         return solver
 
     def mean_scores(self, coef):
-        """v . phibar of each output, float64 (n_outputs,): what separates the intercepts with and without centre."""
+        """v . m of each output, float64 (n_outputs,): what separates the intercepts with and without centre."""
         return np.einsum("jlo,jl->o", np.asarray(coef, np.float64), self.centre.mean_code)
 
 

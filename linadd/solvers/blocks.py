@@ -1,10 +1,11 @@
 """Rows for the solvers: training chunks read, located and measured ahead of the solver, grouped into blocks.
 
-A block holds positions, 4 bytes a value, and what a visit needs of each row. If all rows fit, as positions or as codes,
+A block holds positions, 4 bytes a value (sparse rows: 8 an entry), and what a visit needs of each row. If all rows fit,
 the one block stays in memory from pass to pass; else blocks are re-formed in every pass and the chunks of the next one
 are read meanwhile.
 """
 
+import math
 from functools import partial
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from linadd._jit import run_threads, shares
 from linadd.chunks import prefetch
-from linadd.encoders.rows import locate, make_scratch, measure_rows, positions_dtype
+from linadd.encoders.rows import as_rows, empty_rows, located, make_scratch, measure_rows
 
 NO_DUALS = np.zeros((0, 0), np.float32)
 
@@ -20,26 +21,29 @@ NO_DUALS = np.zeros((0, 0), np.float32)
 class Block(NamedTuple):
     """Rows in memory, for compiled loops."""
 
-    positions: np.ndarray  # int32 or float32, or codes (n_rows, n_features)
+    positions: np.ndarray  # positions or codes (n_rows, n_features), or (n_entries,) of sparse rows; see Rows
     norms: np.ndarray  # float32 (n_rows,): |z_i|^2
     kappas: np.ndarray  # float32 (n_rows,)
     targets: np.ndarray  # int32 (n_rows,): place in classes
     costs: np.ndarray  # float32 (n_rows,): factor of C
     folds: np.ndarray  # int16 (n_rows,)
     duals: np.ndarray  # float32 (n_rows, n_outputs)
+    columns: np.ndarray | None = None  # int32 (n_entries,)
+    starts: np.ndarray | None = None  # int64 (n_rows + 1,)
 
 
 def measured(problem, positions, targets, costs, folds=None, n_threads=1):
-    """A block of rows as positions, with the norms of their codes, without dual variables; one fold if not given."""
-    encoder = problem.encoder
-    folds = np.zeros(len(positions), np.int16) if folds is None else folds
-    norms, kappas = np.empty(len(positions), np.float32), np.empty(len(positions), np.float32)
+    """A block of positions or Rows, with the norms of their codes, without dual variables; one fold if not given."""
+    encoder, centre, n_rows, rows = problem.encoder, problem.centre, len(targets), as_rows(positions)
+    folds = np.zeros(n_rows, np.int16) if folds is None else folds
+    norms, kappas = np.empty(n_rows, np.float32), np.empty(n_rows, np.float32)
     tasks = [
-        (encoder.basis, positions[rows], problem.centre.space, make_scratch(encoder), norms[rows], kappas[rows])
-        for rows in shares(len(positions), n_threads)
-    ]
+        (encoder.basis, rows.part(own.start, own.stop), centre.space, make_scratch(encoder, centre.zero), norms[own],
+         kappas[own])
+        for own in shares(n_rows, n_threads)
+    ]  # fmt: skip
     run_threads(measure_rows, tasks, n_threads)
-    return Block(positions, norms, kappas, targets, costs, folds, NO_DUALS)
+    return Block(rows.positions, norms, kappas, targets, costs, folds, NO_DUALS, rows.columns, rows.starts)
 
 
 class BlockReader:
@@ -66,29 +70,30 @@ class BlockReader:
             whole = measured(problem, problem.positions, problem.targets, problem.costs, problem.folds, n_threads)
             self.whole = whole._replace(duals=self.duals)
         else:
-            n_features = problem.encoder.n_features
-            rows = plan.block_chunks * plan.chunk_rows
-            self.buffer = self.empty(rows)
-            chunk_bytes = plan.chunk_rows * n_features * (4 + problem.source.dtype.itemsize)
+            self.buffer = self.empty(plan.block_chunks * plan.chunk_rows)
+            row_values = plan.row_entries or problem.encoder.n_features
+            chunk_bytes = plan.chunk_rows * row_values * (4 + problem.source.dtype.itemsize)
             self.depth = int(np.clip(memory.left // 2 // chunk_bytes - 1, 1, plan.block_chunks))
 
     def empty(self, n_rows):
         """A block without content."""
-        encoder, n_outputs = self.problem.encoder, self.problem.n_outputs
+        plan = self.plan
+        n_entries = math.ceil(n_rows * plan.row_entries) if plan.is_sparse else None
+        rows = empty_rows(self.problem.encoder, n_rows, n_entries)
         return Block(
-            np.empty((n_rows, encoder.n_features), positions_dtype(encoder)),
+            rows.positions,
             *(np.empty(n_rows, dtype) for dtype in (np.float32, np.float32, np.int32, np.float32, np.int16)),
-            np.empty((n_rows, n_outputs), np.float32),
+            np.empty((n_rows, self.problem.n_outputs), np.float32),
+            rows.columns,
+            rows.starts,
         )
 
     def load(self, chunk):
         """Read, locate and measure one training chunk; runs on the reading thread."""
         problem, bounds = self.problem, self.plan.chunk_bounds(chunk)
-        rows = problem.source.read(*bounds)
-        positions = np.empty(rows.X.shape, positions_dtype(problem.encoder))
-        locate(problem.encoder, rows.dense(), positions)
+        rows = located(problem.encoder, problem.source.read(*bounds), self.plan.is_sparse)
         rows_of = (array[slice(*bounds)] for array in (problem.targets, problem.costs, problem.folds))
-        return measured(problem, positions, *rows_of)
+        return measured(problem, rows, *rows_of)
 
     def blocks(self, epoch, is_shuffled=True):
         """Yield (index, block) of an epoch; the block's duals are written back when the next one is asked for."""
@@ -114,11 +119,34 @@ class BlockReader:
         for chunk, part in zip(group, chunks, strict=False):
             start, stop = self.plan.chunk_bounds(int(chunk))
             place = slice(end, end + stop - start)
-            for target, values in zip(self.buffer[:-1], part[:-1], strict=True):
-                target[place] = values
+            self.put_positions(part, end)
+            for name in ("norms", "kappas", "targets", "costs", "folds"):
+                getattr(self.buffer, name)[place] = getattr(part, name)
             self.buffer.duals[place] = self.duals[start:stop]
             end = place.stop
-        return Block(*(array[:end] for array in self.buffer))
+        return self.filled(end)
+
+    def put_positions(self, part, first):
+        """Copy the positions of a part of the block to its place from row `first` on."""
+        if not self.plan.is_sparse:
+            self.buffer.positions[first : first + len(part.positions)] = part.positions
+            return
+        start = self.buffer.starts[first]
+        stop = start + len(part.positions)
+        if stop > len(self.buffer.positions):  # the plan counts on the average row
+            larger = (np.resize(array, int(1.1 * stop)) for array in (self.buffer.positions, self.buffer.columns))
+            self.buffer = self.buffer._replace(**dict(zip(("positions", "columns"), larger, strict=True)))
+        self.buffer.positions[start:stop], self.buffer.columns[start:stop] = part.positions, part.columns
+        self.buffer.starts[first + 1 : first + len(part.starts)] = start + part.starts[1:]
+
+    def filled(self, n_rows):
+        """The first rows of the buffer."""
+        block = Block(*(array[:n_rows] for array in self.buffer[:7]))
+        if not self.plan.is_sparse:
+            return block
+        starts = self.buffer.starts[: n_rows + 1]
+        own = slice(starts[-1])
+        return block._replace(positions=self.buffer.positions[own], columns=self.buffer.columns[own], starts=starts)
 
     def write_back(self, group, block):
         """Copy the block's duals to their rows."""

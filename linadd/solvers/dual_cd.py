@@ -26,7 +26,7 @@ from linadd.encoders.rows import (
     coef_shape,
     decide_lanes,
     decide_one,
-    encode_row,
+    load_row,
     make_scratch,
     update_lanes,
     update_one,
@@ -81,7 +81,7 @@ def sweep(rows, block, active, basis, space, outputs, state, visit, scratch, is_
     intercept, shift, mean_score, balance, share = state.terms
     lanes = 1 if n_outputs == 1 else N_LANES
     for i in rows:
-        encode_row(basis, block.positions[i], scratch)
+        load_row(basis, block, i, scratch)
         kappa = np.float64(block.kappas[i])
         for group in range(n_groups):
             first = group * N_LANES
@@ -177,7 +177,7 @@ class DualCD:
         self.parts = aligned_zeros((n_partial, *shape)) if n_partial > 1 else self.state.coef[None]
         self.part_terms = np.zeros((n_partial, 5, n_outputs)) if n_partial > 1 else self.state.terms[None]
         self.visits = [make_visit(n_outputs) for _ in range(n_partial)]
-        self.scratches = [make_scratch(encoder) for _ in range(n_partial)]
+        self.scratches = [make_scratch(encoder, problem.centre.zero) for _ in range(n_partial)]
         self.average, self.n_averaged = np.zeros(shape), 0
         run.memory.take(coef_bytes(encoder, n_outputs, n_partial))
         self.reader = BlockReader(problem, run.plan, run.memory, run.n_threads)
@@ -218,7 +218,7 @@ class DualCD:
         terms = self.state.terms
         self.proximal.move(self.state.coef)
         terms[SHARE] = self.proximal.share
-        mean_scores(self.state.coef, self.problem.centre.mean_code, terms[MEAN_SCORE])
+        mean_scores(self.state.coef, self.problem.centre.shifted_code, terms[MEAN_SCORE])
         if self.problem.intercept == "free":
             terms[INTERCEPT] += self.outputs.intercept_square * terms[BALANCE]
         self.average[...] = 0
@@ -266,7 +266,7 @@ class DualCD:
         if n_partial > 1:
             merge(self.problem, self.outputs, self.state, (self.parts, self.part_terms), block, rows, duals)
         # From v itself, so that the running sum cannot drift.
-        mean_scores(self.state.coef, centre.mean_code, self.state.terms[MEAN_SCORE])
+        mean_scores(self.state.coef, centre.shifted_code, self.state.terms[MEAN_SCORE])
         self.average += self.state.coef
         self.n_averaged += 1
 

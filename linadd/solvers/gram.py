@@ -47,7 +47,7 @@ def encode_rows(basis, positions, coef, scratch, columns, values, scores):
     parts = np.empty(scores.shape[1])
     for i in range(positions.shape[0]):
         encode_row(basis, positions[i], scratch)
-        decide_row(scratch.index, scratch.values, coef, scores[i], parts)
+        decide_row(scratch, coef, scores[i], parts)
         for j in range(positions.shape[1]):
             columns[i, j] = j * basis.n_basis + scratch.index[j]
             for m in range(basis.n_local):

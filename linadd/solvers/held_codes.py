@@ -50,7 +50,7 @@ class CodedRows:
 
 def on_codes(problem):
     """The same problem over the rows that codes stand for, or None where the rows are not kept as codes."""
-    if problem.positions is None or problem.positions.dtype.itemsize == 4:
+    if problem.positions is None or problem.centre.is_sparse or problem.positions.dtype.itemsize == 4:
         return None
     encoder = copy.copy(problem.encoder)
     n_features = encoder.n_features

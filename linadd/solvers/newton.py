@@ -152,7 +152,7 @@ class Newton:
     def evaluate(self, rows, point, outputs):
         """A pass over rows at a point."""
         coef = self.coef(point)
-        offset = point[:, -1] - np.einsum("jlo,jl->o", coef, self.problem.centre.mean_code)
+        offset = point[:, -1] - self.problem.mean_scores(coef)
         return rows.run(coef, offset, outputs, self.run.n_threads, self.run.should_stop)
 
     def along(self, o, eta):

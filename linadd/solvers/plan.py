@@ -4,6 +4,7 @@ It depends on the number of rows, features and outputs, on the options and on th
 chunks or the number of threads. So the same data and options give the same bits anywhere, and the model records it.
 """
 
+import math
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -42,6 +43,8 @@ class Plan:
         Seed of every permutation.
     precision : {"exact", "uint16", "uint8"}
         What rows are kept as; codes only where all rows fit as codes.
+    row_entries : float
+        Values of a row that are not 0, on the average, where the rows are sparse; 0 where they are dense.
     """
 
     n_rows: int
@@ -53,16 +56,22 @@ class Plan:
     fits: bool
     seed: int
     precision: str = "exact"
+    row_entries: float = 0.0
 
     @property
     def n_chunks(self):
         """Training chunks of the data."""
         return -(-self.n_rows // self.chunk_rows)
 
+    @property
+    def is_sparse(self):
+        """Whether solvers know of a row its stored entries only."""
+        return self.row_entries > 0
+
     def block_bytes(self, n_features):
         """Bytes of the positions, or codes, of a block."""
         n_rows = min(self.block_chunks * self.chunk_rows, self.n_rows)
-        return n_rows * n_features * PRECISIONS[self.precision]
+        return math.ceil(n_rows * row_bytes(n_features, self.precision, self.row_entries))
 
     def chunk_bounds(self, chunk):
         """(start, stop) rows of a training chunk."""
@@ -84,7 +93,14 @@ class Plan:
         return asdict(self)
 
 
-def make_plan(n_rows, n_features, memory_limit, training_chunk=1000, n_partial="auto", seed=0, precision="exact"):
+def row_bytes(n_features, precision="exact", row_entries=0.0):
+    """Bytes of the positions or codes of a row; on the average, with columns and start, where it is sparse."""
+    return (BYTES_PER_VALUE + 4) * row_entries + 8 if row_entries else PRECISIONS[precision] * n_features
+
+
+def make_plan(
+    n_rows, n_features, memory_limit, training_chunk=1000, n_partial="auto", seed=0, precision="exact", row_entries=0.0
+):
     """The plan of `architecture.md` 9.
 
     Parameters
@@ -92,7 +108,7 @@ def make_plan(n_rows, n_features, memory_limit, training_chunk=1000, n_partial="
     n_rows, n_features : int
         Shape of the data.
     memory_limit : int
-        Bytes; half of them may hold rows, at 4 bytes a value, or at those of a code.
+        Bytes; half of them may hold rows, at 4 bytes a value, at those of a code, or at 8 an entry of a sparse row.
     training_chunk : int
         Rows of a training chunk, at most.
     n_partial : int or "auto"
@@ -102,6 +118,8 @@ def make_plan(n_rows, n_features, memory_limit, training_chunk=1000, n_partial="
     precision : {"exact", "uint16", "uint8"}
         What to keep the rows as. Blocks that are read anew in every pass hold positions whatever it is: codes would
         only cost exactness.
+    row_entries : float
+        Entries of a row that solvers keep, on the average, if rows are sparse; else 0.
 
     Raises
     ------
@@ -115,18 +133,24 @@ def make_plan(n_rows, n_features, memory_limit, training_chunk=1000, n_partial="
     if n_partial < 1:
         raise ConfigError(f"partial_solutions: {n_partial} is below 1.")
     segment_rows = -(-n_rows // SEGMENTS_PER_EPOCH)
-    rows_that_fit = memory_limit // 2 // (BYTES_PER_VALUE * n_features)
-    if n_rows <= memory_limit // 2 // (PRECISIONS[precision] * n_features):
+    bytes_of_row = row_bytes(n_features, "exact", row_entries)
+    rows_that_fit = int(memory_limit // 2 // bytes_of_row)
+    if n_rows <= memory_limit // 2 // row_bytes(n_features, precision, row_entries):
         chunk_rows = min(training_chunk, n_rows)
         n_chunks = -(-n_rows // chunk_rows)
-        return Plan(n_rows, chunk_rows, n_chunks, 1, n_partial, segment_rows, True, seed, precision)
+        return Plan(
+            n_rows, chunk_rows, n_chunks, 1, n_partial, segment_rows, True, seed, precision, row_entries
+        )  # fmt: skip
     chunk_rows = min(training_chunk, -(-n_rows // MIN_CHUNKS))
     n_chunks = -(-n_rows // chunk_rows)
     if rows_that_fit < chunk_rows:
-        needed = 2 * BYTES_PER_VALUE * n_features * chunk_rows
+        needed = math.ceil(2 * bytes_of_row * chunk_rows)
         raise ConfigError(
             f"memory_limit: {memory_limit:,} bytes do not hold one training chunk of {chunk_rows} rows of {n_features} "
             f"features. Give at least {needed:,}, or a smaller training_chunk."
         )
     block_chunks = min(rows_that_fit // chunk_rows, -(-n_chunks // MIN_BLOCKS))
-    return Plan(n_rows, chunk_rows, block_chunks, SWEEPS_PER_BLOCK, n_partial, segment_rows, False, seed)
+    return Plan(
+        n_rows, chunk_rows, block_chunks, SWEEPS_PER_BLOCK, n_partial, segment_rows, False, seed,
+        row_entries=row_entries,
+    )  # fmt: skip

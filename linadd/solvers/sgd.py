@@ -26,7 +26,7 @@ from linadd.encoders.rows import (
     coef_shape,
     decide_lanes,
     decide_one,
-    encode_row,
+    load_row,
     make_scratch,
     update_lanes,
     update_one,
@@ -119,7 +119,7 @@ def learn(rows, block, basis, space, rule, state, mean_code, scratch, scores, st
         clock[0] += 1.0
         t = clock[0]
         rho = (1.0 + DECAY) / (t + DECAY)
-        encode_row(basis, block.positions[i], scratch)
+        load_row(basis, block, i, scratch)
         kappa, norm = np.float64(block.kappas[i]), np.float64(block.norms[i])
         for group in range(state.coef.shape[0]):
             coef, average = state.coef[group].reshape(-1), state.average[group].reshape(-1)
@@ -193,7 +193,7 @@ class SGD:
             np.ones(n_outputs) if is_pegasos else 2.0 * problem.centre.mean_norm / strength,
             is_pegasos, problem.intercept_square, problem.intercept == "penalised",
         )  # fmt: skip
-        self.basis, self.scratch = encoder.basis, make_scratch(encoder)
+        self.basis, self.scratch = encoder.basis, make_scratch(encoder, problem.centre.zero)
         self.steps = aligned_zeros((3, N_LANES))
 
     def start(self, start):
@@ -201,7 +201,7 @@ class SGD:
         state, problem = self.state, self.problem
         state.coef[...] = state.average[...] = problem.solver_coef(start.coef)
         mean_scores = problem.mean_scores(start.coef)
-        state.terms[[MEAN_SCORE, MEAN_SCORE_Z]] = mean_scores
+        state.terms[[MEAN_SCORE, MEAN_SCORE_Z]] = mean_scores * (not problem.centre.is_sparse)
         state.terms[[INTERCEPT, MEAN_INTERCEPT]] = start.intercept + mean_scores
         state.terms[SQUARE] = squared_norms(problem, start.coef)
         state.clock[0] = start.n_rows
@@ -210,7 +210,7 @@ class SGD:
         """One step for each of `rows` (int64 indices) of a block, in that order."""
         centre, steps = self.problem.centre, self.steps
         learn(
-            rows, block, self.basis, centre.space, self.rule, self.state, centre.mean_code, self.scratch, steps[2],
+            rows, block, self.basis, centre.space, self.rule, self.state, centre.shifted_code, self.scratch, steps[2],
             steps[:2],
         )  # fmt: skip
 

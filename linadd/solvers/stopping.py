@@ -17,7 +17,7 @@ import numpy as np
 from linadd import penalty
 from linadd._jit import compiled, stream_threads
 from linadd.census import row_groups
-from linadd.encoders.exact import certify_rows, decide, make_scratch
+from linadd.encoders.exact import certify_rows, decide, make_scratch, scores_of_zero, values_of
 from linadd.losses import conjugate, dual_upper, loss_curvature, loss_slope, loss_value
 from linadd.solvers.outputs import row_cost, row_costs
 
@@ -238,12 +238,11 @@ def certify_primal(problem, memory, coef, intercept, n_threads=1):
     duals = memory.zeros("dual variables", (n_rows, n_outputs), np.float32)
     for chunk in problem.source.chunks():
         rows = slice(chunk.first_row, chunk.first_row + chunk.n_rows)
-        decisions = decide(problem.encoder, chunk.dense(), coef, intercept, n_threads)
+        decisions = decide(problem.encoder, problem.values(chunk), coef, intercept, n_threads)
         duals_of_decisions(
             problem.outputs(), decisions, problem.targets[rows], problem.costs[rows], problem.folds[rows], duals[rows]
         )
-    mean_scores = np.einsum("jlo,jl->o", np.asarray(coef, np.float64), problem.centre.mean_code)
-    certificate = certifier.certify([coef], duals, intercept + mean_scores)
+    certificate = certifier.certify([coef], duals, intercept + problem.mean_scores(coef))
     memory.release(duals)
     return certificate, certifier.intercept
 
@@ -314,29 +313,41 @@ class Certifier:
         """One read: decisions of every row, and the dual objective of the outputs `which`."""
         problem, encoder, outputs = self.problem, self.problem.encoder, self.problem.outputs().take(which)
         shape = (encoder.n_features, encoder.n_basis, len(which))
+        is_sparse, total = problem.centre.is_sparse, np.zeros(shape)
+        if is_sparse:
+            decisions += scores_of_zero(encoder, coef)
 
         def certify_group(pieces):
-            """Write the decisions of a group of rows; returns its sums, conjugates and balance."""
-            sums, scratch = np.zeros(shape), make_scratch(encoder)
+            """Write the decisions of a group of rows; returns its sums, conjugates and balance.
+
+            Sums of sparse rows are added at once, since a group fills few of them: one thread then takes all groups.
+            """
+            sums, scratch = total if is_sparse else np.zeros(shape), make_scratch(encoder, is_sparse)
             conjugates, balance = np.zeros(len(which)), np.zeros(len(which))
-            for first_row, X, _ in pieces:
-                rows = slice(first_row, first_row + len(X))
-                signed = np.empty((len(X), len(which)))
+            for first_row, X, weight in pieces:
+                rows = slice(first_row, first_row + len(weight))
+                signed = np.empty((len(weight), len(which)))
                 own = duals[rows].take(which, axis=1)  # C-contiguous, which an index is not
                 signed_dual_rows(
                     outputs, own, problem.targets[rows], problem.costs[rows], problem.folds[rows], factors, signed,
                     conjugates, balance,
                 )  # fmt: skip
-                certify_rows(X, encoder.axes, encoder.basis, coef, signed, decisions[rows], sums, *scratch)
+                certify_rows(
+                    values_of(X), encoder.axes, encoder.basis, coef, signed, decisions[rows], sums, scratch
+                )  # fmt: skip
             return sums, conjugates, balance
 
-        total, conjugates, balance = np.zeros(shape), np.zeros(len(which)), np.zeros(len(which))
+        conjugates, balance = np.zeros(len(which)), np.zeros(len(which))
         with closing(problem.source.chunks()) as chunks:
-            tasks = ((pieces,) for pieces in row_groups(chunks))
-            for group in stream_threads(certify_group, tasks, self.n_threads):
-                for target, part in zip((total, conjugates, balance), group, strict=True):
+            tasks = ((pieces,) for pieces in row_groups(chunks, is_sparse))
+            for sums, *others in stream_threads(certify_group, tasks, 1 if is_sparse else self.n_threads):
+                if not is_sparse:
+                    total += sums
+                for target, part in zip((conjugates, balance), others, strict=True):
                     target += part
         self.reads += 1
+        if is_sparse:
+            total += problem.centre.mean_code[:, :, None] * balance  # of every row, which the sums of entries lack
         norms = dual_squared_norms(problem, total, balance)
         dual = conjugates - 0.5 * norms - 0.5 * problem.intercept_square * balance**2 * (problem.intercept != "free")
         self.dual[which] = np.maximum(self.dual[which], dual)
@@ -345,7 +356,7 @@ class Certifier:
         """Primal objective of a candidate for the outputs `which`; keeps it where it is the best."""
         problem = self.problem
         norms = squared_norms(problem, candidate)
-        mean_scores = np.einsum("jlo,jl->o", np.asarray(candidate, np.float64), problem.centre.mean_code)
+        mean_scores = problem.mean_scores(candidate)
         ridge = 1.0 / problem.intercept_square if problem.intercept == "penalised" else 0.0
         for k, o in enumerate(which):
             signs = np.where(problem.targets == problem.positive[o], 1.0, -1.0)

@@ -4,14 +4,17 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 from linadd.census import row_groups
 from linadd.chunks import Chunk
 from linadd.encoders import make_encoder
 from linadd.encoders.centring import CodeMoments
+from linadd.encoders.centring import located as located_pieces
 from linadd.errors import DataError
 from tests.checks.check_encoder import CASES, located
 from tests.encoders import explicit
+from tests.solvers.problems import thin
 
 N_ROWS = 2300
 
@@ -23,6 +26,17 @@ def moments_of(encoder, positions, weight, cuts=()):
     chunks = (Chunk(positions[slice(*part)], None, weight[slice(*part)], part[0], "parts") for part in parts)
     for pieces in row_groups(chunks):
         moments.add(*moments.group(pieces))
+    return moments
+
+
+def sparse_moments(encoder, X, weight, cuts=()):
+    """Moments of stored entries that come in parts."""
+    moments = CodeMoments(encoder, is_sparse=True)
+    parts = pairwise([0, *cuts, len(X)])
+    tables = ((part, scipy.sparse.csr_array(X[slice(*part)])) for part in parts)
+    chunks = (Chunk(table, None, weight[slice(*part)], part[0], "parts") for part, table in tables)
+    for pieces in row_groups(chunks, is_sparse=True):
+        moments.run(located_pieces(encoder, pieces), moments.codes, moments.sums)
     return moments
 
 
@@ -80,6 +94,34 @@ def test_any_chunking_gives_the_same_bits(name, options, cuts):
         np.testing.assert_array_equal(getattr(parts, name), getattr(whole, name))
     for found, expected in zip(parts.space, whole.space, strict=True):
         np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("unit", [True, False])
+@pytest.mark.parametrize(("name", "options"), CASES, ids=str)
+def test_sparse_rows_have_the_scale_of_dense_ones_and_the_code_of_zero_as_centre(name, options, unit):
+    X, weight = thin(explicit.rows(150), 0.3), weights()[:150]
+    encoder = make_encoder(name, **options).fit(explicit.census_of(X, weight))
+    dense = moments_of(encoder, located(encoder, X), weight).centre(True, unit)
+    sparse = sparse_moments(encoder, X, weight).centre(True, unit)
+    at_zero = explicit.codes_of_positions(encoder, located(encoder, np.zeros((1, 6))))[0]
+    np.testing.assert_allclose(sparse.mean_code, at_zero, rtol=0, atol=1e-6 * max(1, np.abs(at_zero).max()))
+    assert not sparse.shifted_code.any() and not sparse.space.mean_update.any() and sparse.space.kappa_0 == 0
+    assert sparse.is_sparse and not dense.is_sparse
+    # Both are differences of sums of float32 norms.
+    size = dense.mean_norm + np.sum((dense.scale[:, None] * np.abs(dense.mean_code)) ** 2)
+    np.testing.assert_allclose(sparse.scale, dense.scale, rtol=1e-4 * size / dense.mean_norm)
+    codes = explicit.codes_of_positions(encoder, located(encoder, X)) - at_zero
+    squares = np.einsum("ijk,kl,ijl->ij", codes, explicit.update_matrix(encoder), codes, optimize=True)
+    np.testing.assert_allclose(sparse.mean_norm, np.average(squares @ sparse.scale**2, weights=weight), rtol=1e-5)
+
+
+@pytest.mark.parametrize("cuts", [[1000, 2000], [1], range(13, N_ROWS, 113)], ids=str)
+def test_any_chunking_of_sparse_rows_gives_the_same_bits(cuts):
+    X, weight = thin(explicit.rows(N_ROWS), 0.2), weights()
+    encoder = make_encoder("bspline").fit(explicit.census_of(X, weight))
+    whole, parts = (sparse_moments(encoder, X, weight, own).centre(True, True) for own in ((), cuts))
+    np.testing.assert_array_equal(parts.scale, whole.scale)
+    assert parts.mean_norm == whole.mean_norm
 
 
 def test_rows_of_weight_zero_contribute_nothing():

@@ -3,10 +3,13 @@
 import numpy as np
 import pytest
 
+from linadd.chunks import Chunk
 from linadd.encoders import make_encoder
 from linadd.encoders.density import DensityCounter, cell_coordinates, n_cells
+from linadd.encoders.rows import located as located_rows
 from tests.checks.check_encoder import CASES, located
 from tests.encoders import explicit
+from tests.solvers.problems import thin
 
 N_ROWS = 400
 
@@ -17,22 +20,25 @@ def weights():
     return rng.exponential(size=N_ROWS) * (rng.random(N_ROWS) > 0.2)
 
 
-def counted(name, options, cuts=()):
+def counted(name, options, cuts=(), is_sparse=False):
     """(encoder, Density, coordinates of the rows, mean code) of rows that come in parts."""
-    X, weight = explicit.rows(N_ROWS), weights()
+    X, weight = thin(explicit.rows(N_ROWS)) if is_sparse else explicit.rows(N_ROWS), weights()
     census = explicit.census_of(X, weight)
     encoder = make_encoder(name, **options).fit(census)
     positions, counter = located(encoder, X), DensityCounter(encoder, census)
-    parts = np.split(np.arange(N_ROWS), cuts)
-    counter.add(*counter.group([(int(part[0]), positions[part], weight[part]) for part in parts]))
+    for part in np.split(np.arange(N_ROWS), cuts):
+        chunk = Chunk(X[part], None, None, int(part[0]), "array")
+        piece = (int(part[0]), located_rows(encoder, chunk, is_sparse), weight[part])
+        counter.run([piece], counter.weights, counter.places)
     u = positions * 2.0**-encoder.bits if encoder.is_local else positions.astype(np.float64)
     mean_code = np.average(explicit.codes_of_positions(encoder, positions), axis=0, weights=weight)
     return encoder, counter.finish(mean_code), u, mean_code
 
 
 @pytest.mark.parametrize(("name", "options"), CASES, ids=str)
-def test_every_row_is_in_the_cell_of_its_coordinate(name, options):
-    encoder, density, u, mean_code = counted(name, options)
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_every_row_is_in_the_cell_of_its_coordinate(is_sparse, name, options):
+    encoder, density, u, mean_code = counted(name, options, is_sparse=is_sparse)
     weight = weights() / weights().sum()
     assert density.weight.shape == density.place.shape == (encoder.n_features, n_cells(encoder))
     np.testing.assert_allclose(density.mean_code, mean_code, rtol=1e-6, atol=1e-7)

@@ -10,7 +10,7 @@ from linadd.penalty import penalised_code
 from linadd.solvers.base import Run
 from linadd.solvers.memory import Memory
 from linadd.sources import open_source
-from linadd.train import Progress, embed, make_problem, plan_of, train
+from linadd.train import Progress, embed, make_problem, plan_of, survey, train
 
 LOSSES = ("hinge", "squared_hinge", "logistic")
 
@@ -24,6 +24,11 @@ def toy(n_rows=120, n_features=4, n_classes=2, noise=0.5, seed=0):
     return X, ranks * n_classes // n_rows
 
 
+def thin(X, density=0.4, seed=0):
+    """X with zeros in the place of most values."""
+    return np.where(np.random.default_rng(seed).random(X.shape) < density, X, 0.0)
+
+
 def fit(X, y=None, weights=None, chunk_rows=None, **choices):
     """The model of rows in memory, or of a path, under options."""
     return train(open_source(X, y, weights=weights, chunk_rows=chunk_rows), Options(**choices))
@@ -33,8 +38,9 @@ def make_run(X, y, weights=None, chunk_rows=None, **choices):
     """(Problem, Run) of rows in memory under options."""
     options = Options(**choices)
     source = open_source(X, y, weights=weights, chunk_rows=chunk_rows)
-    plan, memory = plan_of(source, options), Memory(options.memory_limit)
-    problem = make_problem(source, embed(source, options, plan, memory, Progress()), options)
+    census, memory = survey(source, options, Progress()), Memory(options.memory_limit)
+    plan = plan_of(source, options, census)
+    problem = make_problem(source, embed(source, options, plan, memory, Progress(), census), options)
     run = Run(
         plan, memory, options.tol, options.max_epochs, options.n_jobs, options.stop_on, options.record()
     )  # fmt: skip

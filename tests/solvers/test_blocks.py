@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 
 from linadd.encoders.exact import encode
+from linadd.encoders.rows import locate, positions_dtype
 from linadd.options import Options
 from linadd.solvers.blocks import BlockReader, measured
 from linadd.solvers.memory import Memory
 from linadd.solvers.plan import Plan
 from linadd.sources.arrays import ArraySource
-from linadd.train import Progress, embed, make_problem, plan_of
-from tests.solvers.problems import explicit_codes, make_run, mean_code, penalty_order, toy
+from linadd.train import Progress, embed, make_problem, plan_of, survey
+from tests.solvers.problems import explicit_codes, make_run, mean_code, penalty_order, thin, toy
 
 
 class CountingSource(ArraySource):
@@ -32,10 +33,40 @@ def position_problem(n_rows=95, training_chunk=10, n_classes=3, memory_limit=200
     )
     source = CountingSource(np.arange(n_rows, dtype=np.float64)[:, None], np.arange(n_rows) % n_classes)
     plan = Plan(n_rows, training_chunk, 2, 3, 1, 10, False, 0)
-    embedded = embed(source, options, plan_of(source, options), Memory(10**6), Progress())
+    census = survey(source, options, Progress())
+    embedded = embed(source, options, plan_of(source, options, census), Memory(10**6), Progress(), census)
     problem = make_problem(source, embedded._replace(positions=None), options)
     source.ranges.clear()
     return problem, plan, Memory(memory_limit), source
+
+
+@pytest.mark.parametrize("encoder", ["bspline", "identity"])
+@pytest.mark.parametrize("memory_limit", [10**9, 4000])
+def test_blocks_of_sparse_rows_hold_their_entries(encoder, memory_limit):
+    X, y = toy(n_rows=130, n_features=6)
+    X = thin(X, 0.15)
+    X[:20] = toy(n_rows=20, n_features=6, seed=1)[0]  # fuller than the average row that the plan counts on
+    problem, run = make_run(X, y, encoder=encoder, rows="sparse", memory_limit=memory_limit, training_chunk=4)
+    reader, codes, encoded = BlockReader(problem, run.plan, run.memory), explicit_codes(problem), problem.encoder
+    dense = np.empty(X.shape, positions_dtype(encoded))
+    locate(encoded, X, dense)
+    assert (problem.positions is None) == (memory_limit == 4000) and run.plan.is_sparse
+    for epoch in range(2):
+        seen = []
+        for index, block in reader.blocks(epoch):
+            order = np.arange(130) if run.plan.fits else np.concatenate(
+                [np.arange(*run.plan.chunk_bounds(int(c))) for c in run.plan.blocks(epoch)[index]]
+            )
+            assert len(block.starts) == len(order) + 1 and block.starts[0] == 0
+            assert block.starts[-1] == len(block.positions) == len(block.columns)
+            for k, i in enumerate(order):
+                own = slice(block.starts[k], block.starts[k + 1])
+                np.testing.assert_array_equal(block.columns[own], np.flatnonzero(X[i]))
+                np.testing.assert_array_equal(block.positions[own], dense[i, X[i] != 0])
+            np.testing.assert_allclose(block.norms, (codes[order] ** 2).sum(axis=1), rtol=1e-5, atol=1e-6)
+            assert not block.kappas.any()
+            seen += order.tolist()
+        assert sorted(seen) == list(range(130))
 
 
 @pytest.mark.parametrize("encoder", ["bspline", "fourier", "hermite", "identity"])

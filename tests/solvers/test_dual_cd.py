@@ -12,6 +12,7 @@ from tests.solvers.problems import (
     explicit_codes,
     make_run,
     signs_of,
+    thin,
     toy,
     weights_of,
 )
@@ -22,6 +23,7 @@ SETTINGS = {
     "centred, free": {},
     "centred, penalised": {"intercept": "penalised", "intercept_scale": 0.7},
     "not centred, free": {"center": False},
+    "sparse": {"rows": "sparse"},
     "not centred, none": {"center": False, "intercept": "none", "scale": "libspline"},
 }
 
@@ -68,6 +70,7 @@ def test_every_step_is_the_twins(loss, setting, n_classes):
     X, y = toy(n_rows=51, n_classes=n_classes)
     weights = np.random.default_rng(1).choice([0.0, 0.5, 1.0, 2.0], len(y))
     weights[np.unique(y, return_index=True)[1]] = 1.0
+    X = thin(X) if setting == "sparse" else X
     problem, run = make_run(X, y, weights, loss=loss, n_bins=5, C=3.0, **SETTINGS[setting])
     machine, block, active, plain = twins(problem, run)
     for k in range(2):
@@ -85,9 +88,10 @@ def test_every_step_is_the_twins(loss, setting, n_classes):
 
 @pytest.mark.parametrize("options", [{"degree": 0}, {"degree": 3, "penalty_order": 2, "n_bins": 15}, {"n_bins": 40}])
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_v_belongs_to_the_duals(options, n_classes):
+@pytest.mark.parametrize("rows", ["dense", "sparse"])
+def test_v_belongs_to_the_duals(rows, options, n_classes):
     X, y = toy(n_classes=n_classes)
-    problem, run = make_run(X, y, loss="squared_hinge", max_epochs=3, **options)
+    problem, run = make_run(thin(X), y, loss="squared_hinge", max_epochs=3, rows=rows, **options)
     machine, block = machine_of(problem, run)
     for epoch in range(3):
         machine.visit(block, epoch, 0)
@@ -99,9 +103,10 @@ def test_v_belongs_to_the_duals(options, n_classes):
 
 @pytest.mark.parametrize("encoder", ["fourier", "hermite", "identity"])
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_steps_of_dense_bases_are_the_twins(encoder, n_classes):
+@pytest.mark.parametrize("rows", ["dense", "sparse"])
+def test_steps_of_dense_bases_are_the_twins(rows, encoder, n_classes):
     X, y = toy(n_rows=60, n_classes=n_classes)
-    problem, run = make_run(X, y, loss="hinge", encoder=encoder)
+    problem, run = make_run(thin(X), y, loss="hinge", encoder=encoder, rows=rows)
     machine, block, active, plain = twins(problem, run)
     for i in np.random.default_rng(0).permutation(len(y)):
         take(machine, block, np.array([i]), active, True)

@@ -26,8 +26,7 @@ def problem_of(**options):
     """A problem of 83 rows with one constant feature."""
     X, y = toy(n_rows=83)
     X[:, 2] = 3.0
-    with pytest.warns(match="constant"):
-        return make_run(X, y, **options)[0]
+    return make_run(X, y, **options)[0]
 
 
 def encoded(problem):

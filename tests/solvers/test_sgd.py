@@ -23,7 +23,7 @@ from linadd.solvers.sgd import (
     solve,
 )
 from tests.solvers.plain_sgd import PlainSGD
-from tests.solvers.problems import LOSSES, explicit_codes, make_run, mean_code, signs_of, toy, weights_of
+from tests.solvers.problems import LOSSES, explicit_codes, make_run, mean_code, signs_of, thin, toy, weights_of
 
 SCHEDULES = [("hinge", "pegasos"), *((loss, "shifted") for loss in LOSSES)]
 
@@ -44,13 +44,15 @@ def assert_points_agree(machine, plain, problem, tolerance):
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 17])
-@pytest.mark.parametrize("intercept", ["free", "penalised", "none"])
+@pytest.mark.parametrize("intercept", ["free", "free, sparse", "penalised", "none"])
 @pytest.mark.parametrize(("loss", "schedule"), SCHEDULES)
 def test_every_step_is_the_twins(loss, schedule, intercept, n_classes):
     X, y = toy(n_rows=51, n_classes=n_classes)
+    intercept, *is_sparse = intercept.split(", ")
+    X, rows = (thin(X), "sparse") if is_sparse else (X, "dense")
     weights = np.random.default_rng(1).choice([0.0, 0.5, 1.0, 2.0], len(y))
     weights[np.unique(y, return_index=True)[1]] = 1.0
-    options = {"loss": loss, "intercept": intercept, "schedule": schedule, "n_bins": 5}
+    options = {"loss": loss, "intercept": intercept, "schedule": schedule, "n_bins": 5, "rows": rows}
     problem, _ = make_run(X, y, weights, center=intercept == "free", **options)
     machine, plain, block = SGD(problem, 40, schedule), PlainSGD(problem, 40, schedule), block_of(problem)
     for i in np.random.default_rng(0).permutation(len(y)):

@@ -27,6 +27,7 @@ from tests.solvers.problems import (
     loss_values,
     make_run,
     signs_of,
+    thin,
     toy,
     weights_of,
 )
@@ -39,6 +40,9 @@ OPTIONS = [
     {"encoder": "fourier"},
     {"encoder": "identity", "scale": "none"},
 ]
+SPARSE = [{**options, "rows": "sparse"} for options in (*OPTIONS[:3], {"encoder": "identity"})]
+CASES = [(options, intercept, center) for options in OPTIONS for intercept in INTERCEPTS for center in (True, False)]
+CASES += [(options, "free", True) for options in SPARSE]
 
 
 def random_point(problem, seed=0):
@@ -77,13 +81,12 @@ def explicit_dual(problem, duals, o):
     return conjugates(problem, a)[:, o].sum() - 0.5 * w @ w - 0.5 * penalised
 
 
-@pytest.mark.parametrize("center", [True, False])
 @pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("intercept", INTERCEPTS)
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize(("options", "intercept", "center"), CASES, ids=str)
 def test_bounds_are_those_of_explicit_matrices(options, loss, intercept, n_classes, center):
     X, y = toy(n_rows=90, n_features=3, n_classes=n_classes)
+    X = thin(X) if "rows" in options else X
     weights = np.random.default_rng(0).uniform(0.5, 2, len(y))
     choices = {"loss": loss, "intercept": intercept, "intercept_scale": 0.5, "center": center, **options}
     problem, run = make_run(X, y, weights, chunk_rows=40, **choices)
