@@ -1,5 +1,7 @@
 """Pictures of a model: its curves as small multiples, and importances folded back over images; imports matplotlib."""
 
+import os
+
 import numpy as np
 
 from linadd.atomic import atomic_path
@@ -16,10 +18,17 @@ MOST_CLASSES = 10  # more lines in one panel nobody can follow
 BARS = 40
 MARGIN = 0.06  # of the range, on either side, where values are clamped
 NAME_LETTERS = 30
+SUFFIXES = (".png", ".svg", ".pdf")
 
 
-def new_figure(**options):
-    """An empty figure of matplotlib, or ConfigError where that is not installed."""
+def new_figure(path, **options):
+    """An empty figure of matplotlib for a file; ConfigError where that is not installed or the suffix is no picture's.
+
+    matplotlib would add a suffix to a name without one, and the file of the name that was asked for would stay empty.
+    """
+    if os.path.splitext(path)[1].lower() not in SUFFIXES:
+        listed = ", ".join(f"*{suffix}" for suffix in SUFFIXES)
+        raise ConfigError(f"{path}: pictures are {listed}. Give the name one of these suffixes.")
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -45,7 +54,7 @@ def plot_curves(model, path, n_curves=12, features=None):
     model : AdditiveModel
         The model.
     path : path-like
-        Picture to write; matplotlib knows the format by its suffix.
+        Picture to write: *.png, *.svg or *.pdf.
     n_curves : int
         Features to draw, at most.
     features : int array, optional
@@ -59,7 +68,7 @@ def plot_curves(model, path, n_curves=12, features=None):
     Raises
     ------
     ConfigError
-        matplotlib is not installed; or nobody knows where a curve ends (`linadd.shapes.curve_points`).
+        Another suffix, no matplotlib; or nobody knows where a curve ends (`linadd.shapes.curve_points`).
     DataError
         The picture cannot be written.
     """
@@ -71,7 +80,7 @@ def plot_curves(model, path, n_curves=12, features=None):
         raise ConfigError("plots need curves with a training range; this model does not clamp its features.")
     columns = min(COLUMNS, len(chosen))
     n_rows = -(-len(chosen) // columns)
-    figure = new_figure(figsize=(3 * columns + 1.5, 2.5 * n_rows + 0.6))
+    figure = new_figure(path, figsize=(3 * columns + 1.5, 2.5 * n_rows + 0.6))
     outputs = drawn_outputs(model)
     panels = figure.add_gridspec(n_rows, columns)
     first = None
@@ -190,7 +199,7 @@ def plot_maps(model, path, grid, features=None):
     model : AdditiveModel
         The model.
     path : path-like
-        Picture to write.
+        As in `plot_curves`.
     grid : (int, int, int)
         Height, width and channels.
     features : int array, optional
@@ -199,7 +208,7 @@ def plot_maps(model, path, grid, features=None):
     Raises
     ------
     ConfigError
-        matplotlib is not installed, the grid does not fit, or the model has no density.
+        Another suffix, no matplotlib, the grid does not fit, or the model has no density.
     DataError
         The picture cannot be written.
     """
@@ -211,7 +220,7 @@ def plot_maps(model, path, grid, features=None):
     columns = min(6, len(maps))
     n_rows = -(-len(maps) // columns)
     height = min(max(1.6 * grid[0] / grid[1], 0.8), 4.0)
-    figure = new_figure(figsize=(1.6 * columns + 0.6, (height + 0.3) * n_rows + 0.2))
+    figure = new_figure(path, figsize=(1.6 * columns + 0.6, (height + 0.3) * n_rows + 0.2))
     panels = figure.subplots(n_rows, columns, squeeze=False).ravel()
     limit = max(np.abs(values).max() for _, values, is_signed in maps if is_signed) or 1.0
     for axes, (name, values, is_signed) in zip(panels, maps, strict=False):

@@ -128,6 +128,16 @@ def test_curves_without_end_are_refused(tmp_path):
     assert str(caught.value) == "plots need curves with a training range; this model does not clamp its features."
 
 
+@pytest.mark.parametrize("name", ["curves", "curves.txt", "rows.h5", ".png"])
+@pytest.mark.parametrize("draw", [plot_curves, lambda model, path: plot_maps(model, path, (2, 2, 1))])
+def test_a_suffix_of_no_picture_is_refused(draw, name, tmp_path):
+    path = tmp_path / name
+    with pytest.raises(ConfigError) as caught:
+        draw(trained(), path)
+    assert str(caught.value) == f"{path}: pictures are *.png, *.svg, *.pdf. Give the name one of these suffixes."
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_folder_that_is_missing_is_named(tmp_path):
     with pytest.raises(DataError, match=r"no/curves\.png: the folder '.*/no' does not exist\. Create it first\.$"):
         plot_curves(toy_model(), tmp_path / "no" / "curves.png")
