@@ -16,6 +16,7 @@ the export. Do not compile with -ffast-math: it takes away the test for values t
 
 import ctypes
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -30,6 +31,7 @@ from linadd.export.quantised import Quantised
 __all__ = ["score", "tolerance", "write"]
 
 COMPILERS = ("cc", "gcc", "clang")
+INCLUDED = re.compile(r"[A-Za-z0-9_+. -]+")
 FLAGS = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic")
 
 
@@ -48,9 +50,14 @@ def write(arrays, path, quantised=None):
     Raises
     ------
     ConfigError
-        A quantised model without bounds of its values.
+        A quantised model without bounds of its values; a name that C code cannot include.
     """
     header = Path(path).with_suffix(".h")
+    if not INCLUDED.fullmatch(header.name):
+        raise ConfigError(
+            f"export: the C file must include {header.name!r}, and not every compiler reads that name. Give it "
+            "letters, digits and -_+. of ASCII."
+        )
     integers = None if quantised is None else Quantised(arrays, quantised)
     header.write_text(header_text(arrays), "ascii")
     Path(path).write_text(source_text(arrays, header.name, integers, tolerance(arrays, quantised)), "ascii")

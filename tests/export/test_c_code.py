@@ -63,6 +63,18 @@ def test_calibrated_probabilities(n_outputs, kind, tmp_path):
         np.testing.assert_allclose(proba, own, rtol=1e-12, atol=1e-14)
 
 
+@pytest.mark.parametrize("name", ["é.c", 'a"b.c', "a\\b.c", "a\nb.c"])
+def test_a_name_that_c_cannot_include_is_refused(name, tmp_path):
+    with pytest.raises(ConfigError) as caught:
+        export_model(toy_model(), tmp_path / name, "c")
+    header = name[:-1] + "h"
+    assert str(caught.value) == (
+        f"export: the C file must include {header!r}, and not every compiler reads that name. Give it letters, digits "
+        "and -_+. of ASCII."
+    )
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_hinge_model_has_no_probabilities(tmp_path):
     assert not hasattr(library_of(toy_model(), tmp_path / "m.c"), "linadd_probabilities")
     assert "probabilities" not in (tmp_path / "m.h").read_text()
