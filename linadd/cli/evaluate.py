@@ -8,6 +8,7 @@ from linadd.cli.arguments import (
     Labels,
     MemoryLimit,
     ModelFile,
+    RangePolicy,
     Table,
     Weights,
     Where,
@@ -32,6 +33,7 @@ def evaluate(
     where: Where = None,
     index_base: IndexBase = "auto",
     memory_limit: MemoryLimit = "1GB",
+    range_policy: RangePolicy = None,
 ):
     """Measure a model on labelled rows.
 
@@ -48,7 +50,7 @@ def evaluate(
     source = open_for_model(
         file, trained, model, where=where, x=x, y_name=y, weights=weights, index_base=index_base
     )  # fmt: skip
-    record, guard = measure(terminal, trained, source, memory_limit)
+    record, guard = measure(terminal, trained, source, memory_limit, range_policy)
     record |= {
         "model": model,
         "seconds": time.monotonic() - started,
@@ -57,7 +59,7 @@ def evaluate(
     return Result(record, as_text(record, guard))
 
 
-def measure(terminal, model, source, memory_limit):
+def measure(terminal, model, source, memory_limit, range_policy=None):
     """Score every row of a source; what was found.
 
     Parameters
@@ -70,6 +72,8 @@ def measure(terminal, model, source, memory_limit):
         Rows of the model's features; DataError if they have no labels.
     memory_limit : int
         Bytes that the scores of an AUC may take.
+    range_policy : str, optional
+        As for `RangeGuard`.
 
     Returns
     -------
@@ -87,7 +91,7 @@ def measure(terminal, model, source, memory_limit):
     if not has_auc:
         needed = format_bytes(auc_bytes(source, model))
         terminal.say(f"no AUC: the scores of all rows take {needed}. Raise --memory-limit to have it.")
-    metrics, guard = Metrics(len(model.classes), has_auc), RangeGuard(model)
+    metrics, guard = Metrics(len(model.classes), has_auc), RangeGuard(model, range_policy)
     model = guard.model
     with row_bar(terminal, "rows") as progress:
         for chunk, rows, (scores, log_proba) in scored_pieces(source, model, guard, model.ranking):

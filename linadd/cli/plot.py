@@ -2,6 +2,7 @@
 
 import fnmatch
 import os
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -11,6 +12,7 @@ from linadd.cli.arguments import (
     Labels,
     MemoryLimit,
     ModelFile,
+    RangePolicy,
     Table,
     Weights,
     Where,
@@ -58,6 +60,7 @@ def plot(
     where: Where = None,
     index_base: IndexBase = "auto",
     memory_limit: MemoryLimit = "1GB",
+    range_policy: RangePolicy = None,
 ):
     """Draw the curves of a model, or write a report.
 
@@ -75,6 +78,8 @@ def plot(
     trained = load_model(model)
     if trained.key != "additive":
         raise ConfigError(f"{model}: is a kernel classifier ({trained.key}), which has no curves to plot.")
+    if range_policy is not None:
+        trained = replace(trained, range_policy=range_policy)
     chosen = matching(trained, features)
     record = {"model": model, "path": out, "n_features": len(chosen), "features": None, "test": None}
     if is_report:

@@ -41,6 +41,14 @@ def test_values_out_of_range_are_counted_by_feature(linadd, data, model):
     )
 
 
+def test_another_range_policy_than_the_models(linadd, data, model):
+    expected = linadd("evaluate", model, data / "test.h5", "--json").record
+    refused = linadd("evaluate", model, data / "test.h5", "--range", "error")
+    assert refused.status == 1 and refused.err.endswith("use another policy, such as clamp (--range clamp).\n")
+    record = linadd("evaluate", model, data / "test.h5", "--range", "linear", "--json").record
+    assert record["range"] == expected["range"] and record["log_loss"] != expected["log_loss"]
+
+
 def test_people_get_a_line_for_each_class(linadd, data, three_classes):
     lines = linadd("evaluate", three_classes, data / "three.h5").out.splitlines()
     record = linadd("evaluate", three_classes, data / "three.h5", "--json").record

@@ -46,6 +46,15 @@ def test_a_report_with_test_figures(linadd, data, model, tmp_path):
     assert shown["title"] == str(model)
 
 
+def test_a_report_under_another_range_policy(linadd, data, model, tmp_path):
+    arguments = ("plot", model, "-o", tmp_path / "r.html", "--data", data / "test.h5", "--json", "--range")
+    assert linadd(*arguments, "error").status == 1
+    record = linadd(*arguments, "linear").record
+    expected = linadd("evaluate", model, data / "test.h5", "--json", "--range", "linear").record
+    assert record["test"]["log_loss"] == expected["log_loss"]
+    assert data_of(tmp_path / "r.html")["curves"]["linear"] == [1, 1, 1]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -66,6 +75,14 @@ def test_a_kernel_classifier_has_no_curves(linadd, kernel_model, tmp_path):
     run = linadd("plot", kernel_model, "-o", tmp_path / "c.png")
     key = load_model(kernel_model).key
     message = f"{kernel_model}: is a kernel classifier ({key}), which has no curves to plot."
+    assert (run.status, run.err) == (2, f"error: {message}\n")
+
+
+@pytest.mark.parametrize(("name", "what"), [("c.png", "plots need"), ("r.html", "a report needs")])
+def test_a_model_of_liblinear_has_no_curves(name, what, linadd, tmp_path):
+    (tmp_path / "m.model").write_text("solver_type L2R_LR\nnr_class 2\nlabel 1 0\nnr_feature 2\nbias -1\nw\n0.5\n-1\n")
+    run = linadd("plot", tmp_path / "m.model", "-o", tmp_path / name)
+    message = f"{what} curves with a training range; this model does not clamp its features."
     assert (run.status, run.err) == (2, f"error: {message}\n")
 
 
