@@ -64,7 +64,11 @@ def check_policy(name):
 
 def feature_index(name, n_features, feature_names):
     """Index of a feature by its name, or by its number from 1."""
-    if feature_names and name in feature_names:
+    n_named = (feature_names or []).count(name)
+    if n_named > 1:
+        where = f"Give their numbers, from 1 to {n_features}."
+        raise ConfigError(f"range: {n_named} features have the name {name!r}. {where}")
+    if n_named:
         return feature_names.index(name)
     if name.isdecimal() and 1 <= int(name) <= n_features:
         return int(name) - 1

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from linadd.errors import ConfigError, DataError, DataWarning
+from linadd.export import export_model
 from linadd.model_file import load_model_file
 from linadd.models import load_model
 from linadd.ranges import count_outside, feature_policies, widened
@@ -42,6 +43,14 @@ def test_what_is_no_policy_is_refused(policy, message):
     with pytest.raises(ConfigError) as caught:
         feature_policies(policy, 4, NAMES)
     assert str(caught.value) == message
+
+
+def test_a_name_of_two_features_is_refused():
+    names = ["a", "b", "a"]
+    assert feature_policies("clamp,b=linear,3=error", 3, names).tolist() == ["clamp", "linear", "error"]
+    with pytest.raises(ConfigError) as caught:
+        feature_policies("clamp,a=error", 3, names)
+    assert str(caught.value) == "range: 2 features have the name 'a'. Give their numbers, from 1 to 3."
 
 
 def test_widened_ranges_keep_what_is_infinite_and_finite():
@@ -138,6 +147,15 @@ def test_a_report_is_a_warning():
         "array: 4 values outside the training range count as its nearer end, most of them (3) of feature 'd'."
     )
     np.testing.assert_array_equal(scores, replace(model, range_policy="clamp").decision_function(X))
+
+
+@pytest.mark.parametrize("kind", ["json", "npz"])
+def test_check_rows_beyond_the_range_are_not_reported(kind, tmp_path):
+    """pytest has warnings as errors."""
+    model = replace(toy_model(labels="text"), range_policy="report,b=clamp,d=linear")
+    export_model(model, tmp_path / f"m.{kind}", kind)
+    model.save(tmp_path / "m.safetensors")
+    assert load_model(tmp_path / "m.safetensors").range_policy == model.range_policy
 
 
 @pytest.mark.parametrize("policy", ["linear,a=error", ["clamp", "linear", "report", "error"]])
