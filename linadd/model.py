@@ -391,8 +391,9 @@ class AdditiveModel:
 
     def check_tensors(self, is_beyond, dtype=np.float64):
         """Check rows, drawn also from beyond the range of some features (bool array), and their scores."""
-        policies = self.range_policies
-        silent = replace(self, range_policy=np.where(policies == "report", "clamp", policies).tolist())
+        policies, silent = self.range_policies, self
+        if (policies == "report").any():
+            silent = replace(self, range_policy=np.where(policies == "report", "clamp", policies).tolist())
         return check_tensors(
             widened(self.ranges, is_beyond), silent.decision_function, self.options.get("seed", 0), dtype
         )  # fmt: skip
