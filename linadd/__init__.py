@@ -14,6 +14,7 @@ The tree, in the order in which data flow; a module imports from those above it 
     metrics.py          accuracy, recall, AUC, log loss, reliability of a stream
     penalty.py          the difference penalty as running sums
     onnx_graph.py       nodes and constants of an ONNX file
+    figures.py          figures written whole; alone imports matplotlib
     ranges.py           values outside the training range: policies, counts
     sources/            one file a format; rows by position; convert.py writes HDF5 that trains fast
     encoders/           one file a basis: value of a feature -> phi
@@ -35,7 +36,7 @@ The tree, in the order in which data flow; a module imports from those above it 
     estimators.py       AdditiveClassifier, by the conventions of scikit-learn
     transformers.py     BSplineEmbedding, FourierEmbedding, HermiteEmbedding: rows -> codes
     export/             one file a target
-    plots.py            pictures; alone imports matplotlib
+    plots.py            pictures of a model
     report/             one HTML page of a model, with its script
     cli/                the command line, a verb a file
 

@@ -1,11 +1,9 @@
-"""Pictures of a model: its curves as small multiples, and importances folded back over images; imports matplotlib."""
-
-import os
+"""Pictures of a model: its curves as small multiples, and importances folded back over images."""
 
 import numpy as np
 
-from linadd.atomic import atomic_path
 from linadd.errors import ConfigError
+from linadd.figures import new_figure, save_figure
 from linadd.shapes import density_bars, image_maps, importances, ranking, shape_function, value_limits
 
 __all__ = ["COLORS", "plot_curves", "plot_maps"]
@@ -18,28 +16,6 @@ MOST_CLASSES = 10  # more lines in one panel nobody can follow
 BARS = 40
 MARGIN = 0.06  # of the range, on either side, where values are clamped
 NAME_LETTERS = 30
-SUFFIXES = (".png", ".svg", ".pdf")
-
-
-def new_figure(path, **options):
-    """An empty figure of matplotlib for a file; ConfigError where that is not installed or the suffix is no picture's.
-
-    matplotlib would add a suffix to a name without one, and the file of the name that was asked for would stay empty.
-    """
-    if os.path.splitext(path)[1].lower() not in SUFFIXES:
-        listed = ", ".join(f"*{suffix}" for suffix in SUFFIXES)
-        raise ConfigError(f"{path}: pictures are {listed}. Give the name one of these suffixes.")
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise ConfigError("plots need matplotlib. Install it by pip install 'linadd[plot]'.") from None
-    return Figure(layout="constrained", **options)
-
-
-def write(figure, path):
-    """Write a figure, whole or not at all; matplotlib knows the format by the suffix."""
-    with atomic_path(path) as temporary:
-        figure.savefig(temporary, dpi=100)
 
 
 def plot_curves(model, path, n_curves=12, features=None):
@@ -103,7 +79,7 @@ def plot_curves(model, path, n_curves=12, features=None):
     legend(figure, first, model, outputs)
     figure.supylabel("part of the score", fontsize=9)
     figure.suptitle(f"{len(chosen)} of {len(pool)} features, by {kind} (the number at the right)", fontsize=10)
-    write(figure, path)
+    save_figure(figure, path)
     return chosen
 
 
@@ -233,4 +209,4 @@ def plot_maps(model, path, grid, features=None):
         axes.set_axis_off()
     bar = figure.colorbar(image, ax=panels.tolist(), shrink=0.7, label="greater values speak against / for")
     bar.ax.tick_params(labelsize=7)
-    write(figure, path)
+    save_figure(figure, path)

@@ -14,6 +14,7 @@ LAYERS = {
     "_jit": 0,
     "_simd": 0.5,
     "atomic": 1,
+    "figures": 1.5,
     "interrupt": 1,
     "chunks": 1,
     "census": 1,

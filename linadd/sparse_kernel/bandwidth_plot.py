@@ -1,7 +1,6 @@
 """The picture of a Rodeo density classifier: how far each bandwidth shrank, by class and variable."""
 
-from linadd.atomic import atomic_path
-from linadd.errors import ConfigError
+from linadd.figures import new_figure, save_figure
 
 __all__ = ["plot_bandwidths"]
 
@@ -16,7 +15,7 @@ def plot_bandwidths(classifier, path, bandwidths=None, n_classes=10, title=None)
     classifier : RodeoDensityClassifier
         Fitted.
     path : path-like
-        Picture to write; matplotlib knows the format by its suffix.
+        Picture to write: *.png, *.svg or *.pdf.
     bandwidths : list of n_classes float64 arrays (n_rows, n_features), optional
         What to draw instead of the bandwidths at each class's training rows.
     n_classes : int, default=10
@@ -27,17 +26,13 @@ def plot_bandwidths(classifier, path, bandwidths=None, n_classes=10, title=None)
     Raises
     ------
     ConfigError
-        matplotlib is not installed.
+        Another suffix, or matplotlib is not installed.
     DataError
         The picture cannot be written.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise ConfigError("plots need matplotlib. Install it by pip install 'linadd[plot]'.") from None
     n_panels = min(n_classes, len(classifier.classes_))
     n_features = classifier.n_features_in_
-    figure = Figure(figsize=(2.0 + 0.22 * n_features, 0.6 + 1.7 * n_panels), layout="constrained")
+    figure = new_figure(path, figsize=(2.0 + 0.22 * n_features, 0.6 + 1.7 * n_panels))
     panels = figure.subplots(n_panels, 1, sharex=True, squeeze=False).ravel()
     names = getattr(classifier, "feature_names_in_", None)
     for c, (panel, selected) in enumerate(zip(panels, classifier.selected_, strict=False)):
@@ -53,5 +48,4 @@ def plot_bandwidths(classifier, path, bandwidths=None, n_classes=10, title=None)
     figure.supylabel("bandwidth (scaled units)", fontsize=9)
     figure.supxlabel("variable; coloured: selected", fontsize=9)
     figure.suptitle(title, fontsize=10)
-    with atomic_path(path) as temporary:
-        figure.savefig(temporary, dpi=110)
+    save_figure(figure, path, dpi=110)

@@ -1,11 +1,9 @@
 """Pictures of a kernel classifier: its boundary over two features, and its criterion against the number of vectors."""
 
-from contextlib import contextmanager
-
 import numpy as np
 
-from linadd.atomic import atomic_path
 from linadd.errors import ConfigError
+from linadd.figures import new_figure, save_figure
 from linadd.sparse_kernel.base import signs_of
 from linadd.sparse_kernel.sparse_gp_state import SparseGPState
 
@@ -26,12 +24,12 @@ def plot_boundary(model, X, y, path):
     y : array (n_rows,)
         Their labels, among `model.classes_`.
     path : path-like
-        Picture, of a format that matplotlib writes.
+        Picture to write: *.png, *.svg or *.pdf.
 
     Raises
     ------
     ConfigError
-        The model has not two features, or matplotlib is not installed.
+        The model has not two features, another suffix, or matplotlib is not installed.
     """
     if model.n_features_in_ != 2:
         raise ConfigError(f"plot: a boundary is drawn over 2 features, this model has {model.n_features_in_}. "
@@ -41,16 +39,17 @@ def plot_boundary(model, X, y, path):
     axes = [np.linspace(a, b, GRID) for a, b in zip(low - margin, high + margin, strict=True)]
     grid = np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, 2)
     proba = model.predict_proba(grid)
-    with new_figure(path, (5.2, 4.4)) as figure:
-        axis = figure.subplots()
-        shown = axis.contourf(*axes, proba.max(axis=1).reshape(GRID, GRID), levels=10, cmap="Greys", alpha=0.5)
-        figure.colorbar(shown, ax=axis, label="probability of the likeliest class")
-        for c, label in enumerate(model.classes_):
-            others = np.delete(proba, c, axis=1).max(axis=1)
-            axis.contour(*axes, (proba[:, c] - others).reshape(GRID, GRID), levels=[0], colors="black", linewidths=1)
-            axis.scatter(*X[y == label].T, s=8, label=str(label))
-        axis.scatter(*vectors_of(model).T, s=50, facecolors="none", edgecolors="black", linewidths=0.8)
-        axis.legend(fontsize=8)
+    figure = new_figure(path, figsize=(5.2, 4.4))
+    axis = figure.subplots()
+    shown = axis.contourf(*axes, proba.max(axis=1).reshape(GRID, GRID), levels=10, cmap="Greys", alpha=0.5)
+    figure.colorbar(shown, ax=axis, label="probability of the likeliest class")
+    for c, label in enumerate(model.classes_):
+        others = np.delete(proba, c, axis=1).max(axis=1)
+        axis.contour(*axes, (proba[:, c] - others).reshape(GRID, GRID), levels=[0], colors="black", linewidths=1)
+        axis.scatter(*X[y == label].T, s=8, label=str(label))
+    axis.scatter(*vectors_of(model).T, s=50, facecolors="none", edgecolors="black", linewidths=0.8)
+    axis.legend(fontsize=8)
+    save_figure(figure, path)
 
 
 def vectors_of(model):
@@ -100,33 +99,21 @@ def plot_criterion(model, X, y, path):
     model, X, y
         As in `criterion_path`.
     path : path-like
-        Picture, of a format that matplotlib writes.
+        Picture to write: *.png, *.svg or *.pdf.
 
     Raises
     ------
     ConfigError
-        matplotlib is not installed.
+        Another suffix, or matplotlib is not installed.
     """
     is_ivm = model.key == "import-vector-machine"
-    with new_figure(path, (4.8, 3.4)) as figure:
-        axis = figure.subplots()
-        paths = criterion_path(model, X, y)
-        for label, values in zip(model.classes_[-len(paths) :], paths, strict=True):
-            axis.plot(np.arange(1, len(values) + 1), values, linewidth=1.2, label=str(label))
-        if len(paths) > 1:
-            axis.legend(fontsize=8)
-        axis.set_xlabel("import vectors" if is_ivm else "basis vectors")
-        axis.set_ylabel("objective H" if is_ivm else "LOSS (mean -log2 probability)")
-
-
-@contextmanager
-def new_figure(path, size):
-    """Give a figure of `size` inches; on leaving without an error, write it to `path`, whole or not at all."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise ConfigError("plots need matplotlib. Install it by pip install 'linadd[plot]'.") from None
-    figure = Figure(figsize=size, layout="constrained")
-    yield figure
-    with atomic_path(path) as temporary:
-        figure.savefig(temporary, dpi=100)
+    figure = new_figure(path, figsize=(4.8, 3.4))
+    axis = figure.subplots()
+    paths = criterion_path(model, X, y)
+    for label, values in zip(model.classes_[-len(paths) :], paths, strict=True):
+        axis.plot(np.arange(1, len(values) + 1), values, linewidth=1.2, label=str(label))
+    if len(paths) > 1:
+        axis.legend(fontsize=8)
+    axis.set_xlabel("import vectors" if is_ivm else "basis vectors")
+    axis.set_ylabel("objective H" if is_ivm else "LOSS (mean -log2 probability)")
+    save_figure(figure, path)
