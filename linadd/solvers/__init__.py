@@ -29,9 +29,9 @@ SOLVERS = {
 def choose_solver(problem, run):
     """Name of the solver that `auto` stands for: newton where it takes the fewest passes, else dual-cd.
 
-    Newton's method needs a smooth loss, at most 2,000 coefficients an output, and Gram matrices within a quarter of the
-    memory limit. An option that dual-cd alone has (`stop_on`, `partial_solutions`) asks for dual-cd, and so do sparse
-    rows.
+    Newton's method needs a smooth loss, at most 2,000 coefficients an output, Gram matrices within a quarter of the
+    memory limit, and all that it takes within what is left of that. An option that dual-cd alone has (`stop_on`,
+    `partial_solutions`) asks for dual-cd, and so do sparse rows.
 
     Parameters
     ----------
@@ -42,7 +42,8 @@ def choose_solver(problem, run):
     """
     n_columns = problem.encoder.n_features * problem.encoder.n_basis
     is_asked_for_dual = run.stop_on != "gap" or run.options["partial_solutions"] != "auto" or problem.centre.is_sparse
-    fits = n_columns <= MAX_NEWTON_COLUMNS and newton.gram_bytes(problem) <= run.options["memory_limit"] // 4
-    name = "newton" if problem.loss.is_smooth and fits and not is_asked_for_dual else "dual-cd"
+    can_newton = problem.loss.is_smooth and n_columns <= MAX_NEWTON_COLUMNS and not is_asked_for_dual
+    fits = can_newton and newton.gram_bytes(problem) <= run.options["memory_limit"] // 4
+    name = "newton" if fits and newton.missing_bytes(problem, run) <= 0 else "dual-cd"
     log.info("solver auto: %s, for %d outputs of %d coefficients.", name, problem.n_outputs, n_columns)
     return name

@@ -2,6 +2,7 @@
 
 import logging
 import tempfile
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -34,6 +35,16 @@ class Memory:
         with tempfile.TemporaryFile(prefix="linadd-") as file:
             file.truncate(n_bytes)
             return np.memmap(file, dtype, "r+", shape=shape)
+
+    @contextmanager
+    def scope(self, unused=0):
+        """Give back at its end what is taken within; of what was taken before, `unused` bytes are free meanwhile."""
+        before = self.left
+        self.left += unused
+        try:
+            yield
+        finally:
+            self.left = before
 
     def release(self, array):
         """Give back what `zeros` has taken for an array."""

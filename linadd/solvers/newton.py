@@ -22,6 +22,7 @@ option `hessian_sample` H is that of the sample too, times its inverse share: ch
 """
 
 import logging
+import math
 from dataclasses import replace
 from functools import partial
 
@@ -29,13 +30,14 @@ import numpy as np
 
 from linadd import penalty
 from linadd._jit import run_threads
+from linadd.choices import PRECISIONS
 from linadd.chunks import prefetch
 from linadd.encoders.rows import locate, positions_dtype
 from linadd.errors import ConfigError
 from linadd.solvers.base import SolverResult
 from linadd.solvers.gram import CURVATURE, RESIDUAL, complete_hessian, factorise, penalise_rows_and_columns, substitute
 from linadd.solvers.held_codes import is_floor, on_codes
-from linadd.solvers.row_sums import RowSums
+from linadd.solvers.row_sums import RowSums, working_bytes
 from linadd.solvers.stopping import Certifier, best_intercept, intercept_terms, relative_gap
 
 log = logging.getLogger(__name__)
@@ -45,6 +47,7 @@ START_ROWS, HESSIAN_ROWS = 10, 50  # of a sample, for each coefficient, or it is
 N_RUNS = 1000  # of consecutive rows, which a sample is drawn from
 ENOUGH_DECREASE = 1e-4  # of what the slope promises [Armijo1966]
 ROUNDING = 1e-14  # of P, a sum over rows
+LABEL_BYTES, OUTPUT_BYTES = 10, 24  # of a row: target, cost and fold; for each output two decisions and two duals
 
 
 class Newton:
@@ -56,26 +59,27 @@ class Newton:
         What is minimised.
     run : Run
         How.
-    sample : Newton, optional
-        The finished run on a sample of the rows, where this one starts.
-    is_sampled : bool
-        Take the sample's Hessian too.
+    first : float64 array, shape (n_outputs, n_columns + 1), optional
+        w and b, where it begins; else at `run.start`, or at zero.
+    curved : RowSums, optional
+        Of a sample of the rows, where the Hessian comes from; else it is that of all rows.
     """
 
-    def __init__(self, problem, run, sample=None, is_sampled=False):
+    def __init__(self, problem, run, first=None, curved=None):
         self.problem, self.run = problem, run
         encoder, n_outputs = problem.encoder, problem.n_outputs
         self.order = encoder.penalty_order if encoder.is_local else 0
         self.shape = (encoder.n_features, encoder.n_basis)
         self.inverse_square = 1.0 / problem.intercept_square if problem.intercept == "penalised" else 0.0
         self.mean = self.penalised(problem.centre.mean_code)
-        self.rows = RowSums(problem, run.memory, not is_sampled)
-        self.curved = sample.rows if is_sampled else self.rows  # where the Hessian comes from
+        run.memory.take(vector_bytes(problem))
+        self.rows = RowSums(problem, run.memory, curved is None)
+        self.curved = self.rows if curved is None else curved
         # w and b of each output; one array, so that a step moves both.
         self.point, self.step = np.zeros((2, n_outputs, encoder.n_features * encoder.n_basis + 1))
         self.at_zero = np.array([self.best_at_zero(o) for o in range(n_outputs)])
-        if sample is not None:
-            self.point[...] = sample.point
+        if first is not None:
+            self.point[...] = first
         elif run.start is not None:
             self.point[...] = self.point_of(run.start)
         else:
@@ -146,7 +150,8 @@ class Newton:
         arrived = np.array([o for o in outputs if self.settle(o)], np.int64)
         if self.curved is not self.rows and len(arrived) and not self.evaluate(self.curved, self.point, arrived):
             return False
-        run_threads(self.turn, [(o,) for o in arrived], self.run.n_threads)
+        n_each = max(self.run.n_threads // max(len(arrived), 1), 1)
+        run_threads(self.turn, [(o, n_each) for o in arrived], self.run.n_threads)
         return True
 
     def evaluate(self, rows, point, outputs):
@@ -197,17 +202,17 @@ class Newton:
             eta = newton if low < newton < high else 0.5 * (low + high)
         return eta, value
 
-    def turn(self, o):
+    def turn(self, o, n_threads):
         """The step of an output from its present point."""
         rows, curved = self.rows, self.curved
-        matrix, n_features = curved.gram[o], self.shape[0]
-        penalise_rows_and_columns(matrix, n_features, self.order, self.problem.centre.scale)
+        matrix = curved.gram[o]
+        penalise_rows_and_columns(matrix, self.shape[1], self.order, self.problem.centre.scale)
         balance, curvature = rows.line(o, 0.0)[3], curved.line(o, 1.0)[4]
         denominator = curvature + self.inverse_square if self.problem.intercept != "none" else 0.0
         inverse = 1.0 / denominator if denominator > np.finfo(np.float64).tiny else 0.0
         code_sum, c = self.penalised(curved.sums[o, CURVATURE]), np.empty(matrix.shape[0])
         complete_hessian(matrix, code_sum, self.mean, curvature, inverse, c)
-        factorise(matrix)
+        factorise(matrix, n_threads)
         residual = self.penalised(rows.sums[o, RESIDUAL]) - balance * self.mean
         gradient, gradient_b = self.point[o, :-1] - residual, self.inverse_square * self.point[o, -1] - balance
         step = inverse * gradient_b * c - gradient
@@ -270,12 +275,18 @@ def check(problem, run):
         )
     if run.stop_on != "gap":
         raise ConfigError("solver newton: stops on the duality gap. Use --stop-on gap, or the solver dual-cd.")
-    needed, limit = gram_bytes(problem), run.options["memory_limit"]
-    if needed > limit // 4:
-        n_columns = problem.encoder.n_features * problem.encoder.n_basis
+    missing = missing_bytes(problem, run)
+    if missing > 0:
+        needed, n_columns = required_bytes(problem), problem.encoder.n_features * problem.encoder.n_basis
+        limit = run.options["memory_limit"]
+        enough = limit + missing
+        row_bytes = len(problem.targets) * problem.encoder.n_features * PRECISIONS[run.options["precision"]]
+        if problem.positions is None and 2 * row_bytes <= enough:  # then it holds the rows too
+            enough += row_bytes
         raise ConfigError(
-            f"solver newton: {problem.n_outputs} outputs of {n_columns:,} coefficients need {needed:,} bytes for their "
-            f"Gram matrices, above a quarter of memory_limit, {limit:,}. Give at least {4 * needed:,}, or use the "
+            f"solver newton: {problem.n_outputs} outputs of {n_columns:,} coefficients need {needed / 1e6:,.1f} MB, "
+            f"most of it for Gram matrices, above the {(needed - missing) / 1e6:,.1f} MB that are left of "
+            f"memory_limit, {limit / 1e6:,.1f} MB. Give at least {math.ceil(enough / 1e5) / 10:,.1f} MB, or use the "
             "solver dual-cd, which has none."
         )
 
@@ -285,19 +296,41 @@ def gram_bytes(problem):
     return 8 * problem.n_outputs * (problem.encoder.n_features * problem.encoder.n_basis) ** 2
 
 
+def vector_bytes(problem):
+    """Bytes of what is as long as the coefficients: points, steps, gradients (64 each), the certificate's (36)."""
+    return 100 * problem.n_outputs * problem.encoder.n_features * problem.encoder.n_basis
+
+
+def required_bytes(problem):
+    """Bytes that a run takes, whatever the number of rows."""
+    return working_bytes(problem) + vector_bytes(problem)
+
+
+def unused_bytes(problem, run):
+    """Bytes of a block of rows, where the plan has one that is read anew in every pass: here rows come one by one."""
+    return run.plan.block_bytes(problem.encoder.n_features) if problem.positions is None else 0
+
+
+def missing_bytes(problem, run):
+    """Bytes by which what is left of the memory limit is too little; 0 or less where a run fits."""
+    return required_bytes(problem) - run.memory.left - unused_bytes(problem, run)
+
+
 def draw_sample(problem, run, share):
-    """The problem of about a share of the rows, in memory: random runs of them, within half of the memory left."""
+    """The problem of about a share of the rows, in memory: random runs of them, as many as fit beside the matrices."""
     n_rows, n_features = len(problem.targets), problem.encoder.n_features
     run_rows = min(run.plan.chunk_rows, -(-n_rows // N_RUNS))
     n_runs = -(-n_rows // run_rows)
     dtype = positions_dtype(problem.encoder) if problem.positions is None else problem.positions.dtype
-    fitting = run.memory.left // 2 // (run_rows * n_features * np.dtype(dtype).itemsize)
+    row_bytes = n_features * np.dtype(dtype).itemsize + LABEL_BYTES + OUTPUT_BYTES * problem.n_outputs
+    # Half, as decisions and dual variables of all rows are held beside a sampled Hessian.
+    fitting = max(run.memory.left - required_bytes(problem), 0) // 2 // (run_rows * row_bytes)
     n_drawn = min(round(share * n_runs), fitting)
     drawn = np.sort(run.plan.generator(0, 0).choice(n_runs, n_drawn, replace=False)) * run_rows
     slices = [slice(start, min(start + run_rows, n_rows)) for start in drawn.tolist()]
     rows = np.concatenate([np.arange(own.start, own.stop) for own in slices] or [np.empty(0, np.int64)])
     positions = np.empty((len(rows), n_features), dtype)
-    run.memory.take(positions.nbytes)
+    run.memory.take(positions.nbytes + LABEL_BYTES * len(rows))
     if problem.positions is not None:
         np.take(problem.positions, rows, axis=0, out=positions)
     else:
@@ -310,26 +343,29 @@ def draw_sample(problem, run, share):
     )  # fmt: skip
 
 
-def solve_sample(problem, run):
-    """(Newton on a sample, whether its Hessian is good enough and asked for); (None, False) where that is too small."""
+def first_point(problem, run):
+    """(w and b, RowSums) of a sample of the rows: its optimum, and its Hessian if asked for and good enough, or None.
+
+    (None, None) where there is no sample: it would be too large, or another start is given.
+    """
     n_rows, n_columns = len(problem.targets), problem.encoder.n_features * problem.encoder.n_basis
-    share = run.options["hessian_sample"]
-    is_sampled = share < 1.0 and share * n_rows >= HESSIAN_ROWS * n_columns
-    if share < 1.0 and not is_sampled:
+    asked, needed = run.options["hessian_sample"], HESSIAN_ROWS * n_columns
+    is_sampled = asked < 1.0 and asked * n_rows >= needed
+    least, most = START_SHARES
+    share = asked if is_sampled else max(least, START_ROWS * n_columns / n_rows)
+    sample = None
+    if is_sampled or (share <= most and run.start is None):
+        sample = draw_sample(problem, run, share)
+        is_sampled &= len(sample.targets) >= needed  # the memory may hold fewer
+    if asked < 1.0 and not is_sampled:
         log.info(
-            "newton: a Hessian of %d coefficients needs a sample of %d rows; all rows are taken.", n_columns,
-            HESSIAN_ROWS * n_columns,
-        )  # fmt: skip
-    if not is_sampled:
-        if run.start is not None:
-            return None, False
-        least, most = START_SHARES
-        share = max(least, START_ROWS * n_columns / n_rows)
-        if share > most:
-            return None, False
-    sample = Newton(draw_sample(problem, run, share), run)
-    sample.minimise()
-    return sample, is_sampled
+            "newton: a Hessian of %d coefficients needs a sample of %d rows; all rows are taken.", n_columns, needed
+        )
+    if sample is None:
+        return None, None
+    machine = Newton(sample, run)
+    machine.minimise()
+    return machine.point, machine.rows if is_sampled else None
 
 
 def solve(problem, run):
@@ -340,7 +376,7 @@ def solve(problem, run):
     problem : Problem
         What is minimised; of a smooth loss.
     run : Run
-        How; `options` holds hessian_sample and memory_limit.
+        How; `options` holds hessian_sample, memory_limit and precision.
 
     Returns
     -------
@@ -350,9 +386,14 @@ def solve(problem, run):
     Raises
     ------
     ConfigError
-        For the hinge loss, LIBLINEAR's stopping rule, and Gram matrices beyond a quarter of the memory limit.
+        For the hinge loss, LIBLINEAR's stopping rule, and Gram matrices beyond what is left of the memory limit.
     """
     check(problem, run)
-    sample, is_sampled = solve_sample(problem, run)
-    result = Newton(problem, run, sample, is_sampled).solve()
-    return replace(result, reads=result.reads + (sample is not None and problem.positions is None))
+    with run.memory.scope(unused_bytes(problem, run)):
+        with run.memory.scope():  # of the sample: only its optimum outlives it, unless its Hessian is taken
+            first, curved = first_point(problem, run)
+            if curved is not None:
+                result = Newton(problem, run, first, curved).solve()
+        if curved is None:
+            result = Newton(problem, run, first).solve()
+    return replace(result, reads=result.reads + (first is not None and problem.positions is None))

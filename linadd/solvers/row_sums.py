@@ -4,6 +4,7 @@ Rows come in index order, from memory or from the source, so either gives the sa
 kept as bytes are scored by tables, and their weights summed by code: see `encoders/tables.py`.
 """
 
+import math
 from contextlib import closing
 from itertools import pairwise
 
@@ -17,7 +18,7 @@ from linadd.solvers import gram
 from linadd.solvers.gram import CURVATURE, NEGATIVE, POSITIVE, RESIDUAL
 from linadd.solvers.stopping import balancing_factors, class_sums, dual_squared_norms, signed_dual_rows
 
-TABLED_BYTES = 1_000_000  # of rows that are scored by tables at once: they stay in a cache, and the tables are larger
+TABLED_BYTES = 1_000_000  # of rows, and their weights, that are scored by tables at once: they stay in a cache
 
 
 @compiled
@@ -55,6 +56,32 @@ def line_terms(loss, old, new, eta, targets, costs, positive, cost):
     return value, slope, curvature, balance, total
 
 
+def table_shapes(problem, has_gram):
+    """Shapes of the float64 sums and tables of a RowSums: `sums`, `gram`, `code_sums` and `tables`."""
+    encoder, n_outputs = problem.encoder, problem.n_outputs
+    n_columns = encoder.n_features * encoder.n_basis
+    n_tabled = n_outputs if is_bytes(problem) else 0
+    return {
+        "sums": (n_outputs, 4, n_columns),
+        "gram": (n_outputs * has_gram, n_columns, n_columns),
+        "code_sums": (n_tabled, 4, encoder.n_features, N_CODES),
+        "tables": (n_tabled, encoder.n_features, N_CODES),
+    }
+
+
+def is_bytes(problem):
+    """Whether rows are kept as bytes, so that tables score them."""
+    return problem.positions is not None and problem.positions.dtype == np.uint8
+
+
+def working_bytes(problem, has_gram=True):
+    """Bytes that a RowSums takes for sums, tables and a piece of rows: all of it that does not grow with the rows."""
+    encoder, n_outputs = problem.encoder, problem.n_outputs
+    n_piece = gram.piece_rows(encoder, n_outputs, len(problem.targets))
+    n_values = sum(math.prod(shape) for shape in table_shapes(problem, has_gram).values())
+    return 8 * n_values + n_piece * gram.row_bytes(encoder, n_outputs)
+
+
 class RowSums:
     """What one pass over the rows of a problem leaves behind.
 
@@ -81,26 +108,21 @@ class RowSums:
 
     def __init__(self, problem, memory, has_gram):
         self.problem, n_rows, n_outputs = problem, len(problem.targets), problem.n_outputs
-        encoder = problem.encoder
-        n_columns = encoder.n_features * encoder.n_basis
         self.old = memory.zeros("decisions", (n_outputs, n_rows), np.float64)
         self.new = memory.zeros("decisions", (n_outputs, n_rows), np.float64)
         self.duals = memory.zeros("dual variables", (n_rows, n_outputs), np.float32)
-        self.sums = np.zeros((n_outputs, 4, n_columns))
-        self.gram = np.zeros((n_outputs * has_gram, n_columns, n_columns))
-        self.codes = gram.empty_codes(encoder)
-        self.is_bytes = problem.positions is not None and problem.positions.dtype == np.uint8
-        self.code_sums = np.zeros((n_outputs * self.is_bytes, 4, encoder.n_features, N_CODES))
-        self.tables = np.empty((n_outputs * self.is_bytes, encoder.n_features, N_CODES))
-        arrays = self.sums, self.gram, self.code_sums, self.tables, *self.codes
-        memory.take(sum(array.nbytes for array in arrays))
+        memory.take(working_bytes(problem, has_gram))
+        tables = {name: np.zeros(shape) for name, shape in table_shapes(problem, has_gram).items()}
+        self.sums, self.gram, self.code_sums, self.tables = tables.values()
+        self.codes = gram.empty_codes(problem.encoder, gram.piece_rows(problem.encoder, n_outputs, n_rows))
+        self.is_bytes = is_bytes(problem)
         self.reads, self.has_old = 0, False
 
     def pieces(self):
         """Yield (first row, positions) of all rows in order; from the source where they are not in memory."""
         size, encoder = len(self.codes.columns), self.problem.encoder
         if self.is_bytes and not len(self.gram):
-            size = max(TABLED_BYTES // encoder.n_features, 1)
+            size = max(TABLED_BYTES // (encoder.n_features + gram.WEIGHT_BYTES * self.problem.n_outputs), 1)
         if self.problem.positions is not None:
             for start in range(0, len(self.problem.positions), size):
                 yield start, self.problem.positions[start : start + size]

@@ -15,6 +15,15 @@ from linadd.train import Progress, embed, make_problem, plan_of, survey, train
 LOSSES = ("hinge", "squared_hinge", "logistic")
 
 
+class Full(Memory):
+    """An account that has no place for what grows with the rows."""
+
+    def zeros(self, name, shape, dtype):
+        """In a file."""
+        with self.scope(unused=-self.left):
+            return super().zeros(name, shape, dtype)
+
+
 def toy(n_rows=120, n_features=4, n_classes=2, noise=0.5, seed=0):
     """Gaussian rows whose label follows a curve, with some noise: (X, y)."""
     rng = np.random.default_rng(seed)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from linadd.solvers.memory import Memory
-from tests.solvers.problems import fit, toy
+from tests.solvers.problems import Full, fit, toy
 
 
 def test_what_is_taken_is_counted_and_given_back():
@@ -19,6 +19,16 @@ def test_what_is_taken_is_counted_and_given_back():
     memory.take(500)
     assert memory.left == 0  # what other code holds is noted, not refused
     memory.release(array)
+    assert memory.left == 400
+
+
+def test_a_scope_gives_back_what_is_taken_within():
+    memory = Memory(1000)
+    memory.take(600)
+    with pytest.raises(KeyError), memory.scope(unused=500):
+        memory.zeros("labels", (800,), np.uint8)
+        assert memory.left == 100
+        raise KeyError
     assert memory.left == 400
 
 
@@ -48,7 +58,7 @@ HELD = ("labels", "costs", "folds", "dual variables", "decisions")
 @pytest.mark.parametrize("loss", ["hinge", "logistic"])
 def test_a_file_holds_the_same_bits(loss, monkeypatch):
     X, y = toy(n_rows=500, n_classes=3)
-    options = {"loss": loss, "memory_limit": 90_000, "max_epochs": 200}
+    options = {"loss": loss, "memory_limit": 400_000, "max_epochs": 200}
     in_files = []
     zeros = Memory.zeros
 
@@ -61,7 +71,6 @@ def test_a_file_holds_the_same_bits(loss, monkeypatch):
     expected = fit(X, y, **options).digest
     assert dict(in_files) == dict.fromkeys(HELD, False)
     in_files.clear()
-    # The same plan, on an account that has nothing left.
-    monkeypatch.setattr("linadd.train.Memory", lambda limit: Memory(0))
+    monkeypatch.setattr("linadd.train.Memory", Full)
     assert fit(X, y, **options).digest == expected
     assert dict(in_files) == dict.fromkeys(HELD, True)

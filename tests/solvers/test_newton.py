@@ -1,6 +1,8 @@
 """Newton's method: the optimum of dual descent, its dual point, its line search, its sample, and what it refuses."""
 
 import logging
+import re
+import tracemalloc
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -10,6 +12,7 @@ import pytest
 
 from linadd.errors import ConfigError
 from linadd.solvers import dual_cd, gram, newton
+from linadd.solvers.memory import Memory
 from linadd.solvers.newton import Newton
 from linadd.solvers.stopping import Certificate
 from linadd.sources import open_source
@@ -224,17 +227,17 @@ def test_the_optimum_of_a_sample_is_a_good_start(monkeypatch):
 
 @pytest.mark.parametrize("intercept", INTERCEPTS)
 @pytest.mark.parametrize("loss", SMOOTH)
-def test_a_sample_without_a_class_is_left_for_zero(loss, intercept):
+def test_a_sample_without_a_class_is_left_for_zero(loss, intercept, monkeypatch):
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((5000, 4)), np.zeros(5000, int)
     y[::1000] = 1
     X[y == 1] += 4
     choices = {"loss": loss, "intercept": intercept, "max_epochs": 300}
     problem, run = make_run(X, y, **choices)
-    sample, _ = newton.solve_sample(problem, run)
-    assert not (sample.problem.targets == 1).any()
+    samples, draw = [], newton.draw_sample
+    monkeypatch.setattr(newton, "draw_sample", lambda *args: samples.append(draw(*args)) or samples[-1])
     ours, theirs = newton.solve(problem, run), dual_cd.solve(*make_run(X, y, **choices))
-    assert ours.converged and theirs.converged and ours.passes < 20
+    assert ours.converged and theirs.converged and ours.passes < 20 and not (samples[0].targets == 1).any()
     np.testing.assert_allclose(ours.certificate.primal, theirs.certificate.primal, rtol=2e-3)
 
 
@@ -255,9 +258,9 @@ def test_a_source_gives_the_bits_of_memory_for_any_reader_and_threads(share):
 def test_a_sampled_hessian_leads_to_the_optimum_without_a_gram_of_all_rows():
     X, y = large()
     problem, run = make_run(X, y, hessian_sample=0.4, **LARGE)
-    sample, is_sampled = newton.solve_sample(problem, run)
-    assert is_sampled and len(sample.problem.targets) == 2400
-    assert Newton(problem, run, sample, is_sampled).rows.gram.shape[0] == 0
+    first, curved = newton.first_point(problem, run)
+    assert len(curved.problem.targets) == 2400
+    assert Newton(problem, run, first, curved).rows.gram.shape[0] == 0
     whole = newton.solve(*make_run(X, y, **LARGE)).certificate
     np.testing.assert_allclose(newton.solve(problem, run).certificate.primal, whole.primal, rtol=2e-6)
 
@@ -266,8 +269,8 @@ def test_a_sample_that_is_too_small_is_said_and_all_rows_taken(caplog):
     X, y = large()
     problem, run = make_run(X, y, hessian_sample=0.1, **LARGE)
     with caplog.at_level(logging.INFO, "linadd.solvers.newton"):
-        sample, is_sampled = newton.solve_sample(problem, run)
-    assert not is_sampled and len(sample.problem.targets) == 600
+        first, curved = newton.first_point(problem, run)
+    assert first.any() and curved is None
     assert caplog.messages == ["newton: a Hessian of 18 coefficients needs a sample of 900 rows; all rows are taken."]
 
 
@@ -280,14 +283,70 @@ def test_a_sample_is_random_and_its_costs_stand_for_all_rows():
     rows = [np.flatnonzero((problem.positions == position).all(axis=1))[0] for position in sample.positions]
     np.testing.assert_array_equal(problem.targets[rows], sample.targets)
     np.testing.assert_allclose(sample.cost * len(sample.costs), problem.cost * len(y))
-    run.memory.left = 2 * 50 * 3 * 4
-    assert len(newton.draw_sample(problem, run, 0.1).positions) <= 50
+    run.memory.left = newton.required_bytes(problem) + 2 * 50 * (3 * 4 + 10 + 24)
+    assert len(newton.draw_sample(problem, run, 0.1).positions) in (48, 50)  # whole runs of consecutive rows
+
+
+class Watched(Memory):
+    """An account that knows the least that was left."""
+
+    def __init__(self, left):
+        self.lowest = left
+        super().__init__(left)
+
+    @property
+    def left(self):
+        """Bytes that are left now."""
+        return self.now
+
+    @left.setter
+    def left(self, value):
+        self.now, self.lowest = value, min(value, self.lowest)
+
+
+@pytest.mark.parametrize("options", [{}, {"hessian_sample": 0.9}, {"precision": "uint8"}], ids=str)
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_the_account_holds_all_that_is_allocated_and_one_gram_at_a_time(options, is_kept, monkeypatch):
+    X, y = large()
+    choices = LARGE | {"n_bins": 127, "tol": 1e-3, "knots": "uniform"} | options
+    problem, run = make_run(X, y, **choices)
+    if not is_kept:
+        problem = replace(problem, source=open_source(X, y, chunk_rows=100), positions=None)
+    monkeypatch.setattr(newton, "START_ROWS", 5)
+    monkeypatch.setattr(newton, "HESSIAN_ROWS", 10)
+    monkeypatch.setattr(gram, "PIECE_BYTES", 200_000)  # so that the matrix is the most of all
+    needed = newton.required_bytes(problem)
+    watched = replace(run, memory=Watched(10**8))
+    newton.solve(problem, watched)  # compiles
+    assert watched.memory.left == 10**8
+    taken = 10**8 - watched.memory.lowest
+    tracemalloc.start()
+    newton.solve(problem, watched)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert needed < taken < needed + 0.9 * newton.gram_bytes(problem)
+    assert 0.7 * taken < peak < taken + 0.4 * newton.gram_bytes(problem)  # what the source holds, and Python
+
+
+@pytest.mark.parametrize("rows_fit", [True, False])
+def test_a_refusal_names_the_memory_that_is_enough(rows_fit):
+    X, y = toy(n_rows=3000, n_features=20)
+    choices = {"loss": "logistic", "knots": "uniform", "max_epochs": 1}
+    choices |= {"memory_limit": 500_000 if rows_fit else 400_000, "n_bins": 19 if rows_fit else 29}
+    problem, run = make_run(X, y, **choices)
+    assert (problem.positions is not None) == rows_fit
+    with pytest.raises(ConfigError, match=r"need .* MB, most of it for Gram matrices") as caught:
+        newton.solve(problem, run)
+    enough = float(re.search("at least ([0-9.]+) MB", str(caught.value))[1])
+    assert newton.solve(*make_run(X, y, **choices | {"memory_limit": int(1e6 * enough)})).passes == 1
+    with pytest.raises(ConfigError, match=f"at least {enough} MB"):
+        newton.solve(*make_run(X, y, **choices | {"memory_limit": int(1e6 * (enough - 0.1))}))
 
 
 def test_ctrl_c_within_a_pass_keeps_the_point_before_it():
     X, y = toy(n_rows=20_000, n_features=2)
     problem, run = make_run(X, y, loss="logistic", n_bins=5, tol=1e-12)
-    n_pieces = -(-len(y) // len(gram.empty_codes(problem.encoder).columns))
+    n_pieces = -(-len(y) // gram.piece_rows(problem.encoder, 1, len(y)))
     calls = iter(range(1000))  # one after each piece, the last one after the pass
     run = replace(run, should_stop=lambda: next(calls) == n_pieces)
     result = newton.solve(problem, run)
@@ -309,9 +368,9 @@ def test_ctrl_c_within_a_pass_keeps_the_point_before_it():
             "solver newton: stops on the duality gap. Use --stop-on gap, or the solver dual-cd.",
         ),
         (
-            {"loss": "logistic", "memory_limit": 180_000},
-            "solver newton: 3 outputs of 44 coefficients need 46,464 bytes for their Gram matrices, above a quarter of "
-            "memory_limit, 180,000. Give at least 185,856, or use the solver dual-cd, which has none.",
+            {"loss": "logistic", "n_bins": 99, "memory_limit": 4_000_000},
+            "solver newton: 3 outputs of 400 coefficients need 4.0 MB, most of it for Gram matrices, above the 4.0 MB "
+            "that are left of memory_limit, 4.0 MB. Give at least 4.1 MB, or use the solver dual-cd, which has none.",
         ),
     ],
 )

@@ -14,7 +14,7 @@ import numpy as np
 
 import linadd.solvers
 from linadd.solvers.memory import Memory
-from tests.solvers.problems import fit, toy
+from tests.solvers.problems import Full, fit, toy
 
 warnings.simplefilter("ignore")
 for n_classes in (2, 3, 17):
@@ -32,7 +32,7 @@ for n_classes in (2, 3, 17):
         fit(X, y, loss=loss, solver="dual-cd", partial_solutions=2, **choices)
     import linadd.train
 
-    linadd.train.Memory = lambda limit: Memory(0)  # all that grows with the rows goes to files
+    linadd.train.Memory = Full  # all that grows with the rows goes to files
     for solver in ("dual-cd", "sgd", "newton"):
         fit(X, y, solver=solver, **choices)
     linadd.train.Memory = Memory
