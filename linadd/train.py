@@ -386,6 +386,12 @@ def start_of(model, problem, solver):
             f"features and the classes {', '.join(map(str, kind[3]))}; these are others now. Start anew: "
             "warm_start=False, or no --initial."
         )
+    names = zip(model.feature_names or [], problem.source.feature_names or [], strict=False)
+    for j, (old, new) in enumerate(names, 1):
+        if old != new:
+            raise ConfigError(
+                f"start: column {j} is {new!r}; in the model to start from it is {old!r}. Give the columns in its order."
+            )
     if not SOLVERS[solver].starts:
         log.info("start: the solver %s begins at zero; newton and sgd can start from a model.", solver)
         return None

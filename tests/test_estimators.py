@@ -228,6 +228,17 @@ class TestWarmStart:
             "are others now. Start anew: warm_start=False, or no --initial."
         )
 
+    def test_columns_in_another_order_are_refused(self):
+        pandas = pytest.importorskip("pandas", reason="the extra `frames` is not installed")
+        X, y = toy()
+        frame = pandas.DataFrame(X, columns=list("abcd"))
+        clf = AdditiveClassifier(warm_start=True).fit(frame, y)
+        with pytest.raises(ConfigError) as caught:
+            clf.fit(frame[list("abdc")], y)
+        assert str(caught.value) == (
+            "start: column 3 is 'd'; in the model to start from it is 'c'. Give the columns in its order."
+        )
+
 
 def test_before_fit_there_is_nothing_to_ask_for():
     clf = AdditiveClassifier()
