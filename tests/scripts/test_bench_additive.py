@@ -37,12 +37,12 @@ def test_bench_rows(run):
     assert set(figures["update, 1 output"]) == {"naive", "closed form", "fast"}
 
 
-def test_bench_passes(tmp_path, capsys):
+def test_bench_passes(run, tmp_path):
     random = np.random.default_rng(0)
     X = random.standard_normal((900, 3)).astype(np.float32)
     y = np.where(X[:, 0] ** 2 + X[:, 1] + random.standard_normal(900) > 1, 1, -1).astype(np.int8)
     np.savez(tmp_path / "ijcnn1.npz", X_train=X, y_train=y)
-    records = run("bench_passes", ["--data", str(tmp_path), "--C", "0.1", "1"], capsys)
+    records = run("bench_passes", "--data", tmp_path, "--C", 0.1, 1)
     assert [(record["data"], record["C"]) for record in records] == [("ijcnn1", 0.1), ("ijcnn1", 1.0)] * 3
     assert all(record["converged"] and record["gap"] <= 1e-3 for record in records)
     assert all(record["reads"] > record["passes"] for record in records)  # the blocks are read, not kept
