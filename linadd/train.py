@@ -390,7 +390,8 @@ def start_of(model, problem, solver):
     for j, (old, new) in enumerate(names, 1):
         if old != new:
             raise ConfigError(
-                f"start: column {j} is {new!r}; in the model to start from it is {old!r}. Give the columns in its order."
+                f"start: column {j} is {new!r}; in the model to start from it is {old!r}. Give the columns in its "
+                "order."
             )
     if not SOLVERS[solver].starts:
         log.info("start: the solver %s begins at zero; newton and sgd can start from a model.", solver)
