@@ -3,7 +3,6 @@
 import copy
 import logging
 import time
-import warnings
 from contextlib import closing
 from dataclasses import replace
 from typing import NamedTuple
@@ -11,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from linadd._jit import stream_threads
+from linadd.advice import warn_of_convergence, warn_of_data
 from linadd.calibration import CALIBRATIONS
 from linadd.census import Census, row_groups, take_census
 from linadd.encoders import make_encoder
@@ -20,7 +20,7 @@ from linadd.encoders.density import Density, DensityCounter
 from linadd.encoders.exact import decide
 from linadd.encoders.identity import in_other_units
 from linadd.encoders.rows import Rows, empty_rows, locate, positions_dtype
-from linadd.errors import ConfigError, ConvergenceWarning, DataError, DataWarning
+from linadd.errors import ConfigError, DataError
 from linadd.losses import LOSSES
 from linadd.model import AdditiveModel
 from linadd.options import Options, is_number
@@ -424,55 +424,3 @@ def summarise(result, census, source, plan, solver, started):
         "plan": plan.record(),
         "seconds": time.monotonic() - started,
     }
-
-
-def warn_of_data(census, encoder):
-    """Say which features are constant."""
-    if len(encoder.constant):
-        names = [str(census.column_name(j)) for j in encoder.constant[:5]]
-        more = f" and {len(encoder.constant) - 5} more" if len(encoder.constant) > 5 else ""
-        listed = ", ".join(names) + more
-        warnings.warn(f"{census.origin}: constant features contribute nothing: {listed}.", DataWarning, stacklevel=5)
-
-
-def warn_of_convergence(model, options, census):
-    """Say how far from the optimum the solver stopped, and what to change."""
-    summary = model.summary
-    if summary["converged"] or summary["interrupted"] or summary["gap"] is None:
-        return
-    worst = int(np.argmax(summary["gaps"]))
-    where = f" (output {model.classes.tolist()[worst]!r})" if model.n_outputs > 1 else ""
-    gap = f"a relative duality gap of {summary['gap']:.2g}{where}"
-    if options.stop_on == "violation":
-        reached = f"a violation above tol={options.tol:g}, and {gap}"
-    else:
-        reached = f"{gap}, above tol={options.tol:g}"
-    passes = f"{summary['passes']} pass{'es' if summary['passes'] > 1 else ''}"
-    on_codes = summary["gap_on_codes"]
-    if on_codes is not None and on_codes <= options.tol:
-        remedy = (
-            f"precision={options.precision!r} is the likely cause: on the codes in memory the gap is {on_codes:.2g}. "
-            "Use a finer precision, or accept it by a larger tol."
-        )
-    else:
-        remedy = f"Raise max_epochs, lower C={options.C:g}, or accept it by a larger tol."
-        remedy += scale_remedy(census, options)
-    warnings.warn(
-        f"stopped after {passes} at {reached}. {remedy}",
-        ConvergenceWarning,
-        stacklevel=4,
-    )
-
-
-def scale_remedy(census, options):
-    """What to do where features are taken in their own units and these differ much; else nothing."""
-    in_units = options.scale == "libspline" or (options.scale == "none" and options.encoder == "identity")
-    span = census.maximum - census.minimum
-    low, high = int(np.argmin(np.where(span > 0, span, np.inf))), int(np.argmax(span))
-    if not in_units or span[high] < 100 * span[low]:
-        return ""
-    names = [census.column_name(j) for j in (low, high)]
-    return (
-        f" The features are on unlike scales, column {names[0]} spans {span[low]:.2g} and column {names[1]} "
-        f"{span[high]:.2g}: scale='unit' makes them alike."
-    )

@@ -39,6 +39,7 @@ LAYERS = {
     "liblinear_model": 4.5,
     "models": 5,
     "validation": 4,
+    "advice": 1,
     "train": 5,
     "search": 5.5,
     "stream": 5.5,
