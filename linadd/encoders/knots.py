@@ -19,7 +19,7 @@ def fullest_bin(values, weights, lower, inverse, n_bins):
 
 
 def quantile_edges(values, weights, lower, upper, n_bins):
-    """Sorted edges of at most n_bins bins of about equal mass on [lower, upper]; a spike's edge stands twice.
+    """Sorted edges of at most n_bins bins on [lower, upper]; a spike's edge stands twice, the rest is of like mass.
 
     Parameters
     ----------
@@ -34,17 +34,18 @@ def quantile_edges(values, weights, lower, upper, n_bins):
     -------
     float64 array, 2 to n_bins + 1 edges
         Distinct, but for spikes: a value with more than 1 / n_bins of the weight is both ends of a bin of its own, the
-        heaviest spikes first where not all fit.
+        heaviest spikes first where not all fit. The weight of all other values is parted equally.
     """
     distinct, place = np.unique(values, return_inverse=True)
     mass = np.bincount(place, weights) / weights.sum()
-    cumulated = np.cumsum(mass)
     heaviest = np.argsort(-mass, kind="stable")
-    spikes = distinct[heaviest[mass[heaviest] > 1.0 / n_bins]]
+    spikes = heaviest[mass[heaviest] > 1.0 / n_bins]
     for n_spikes in range(len(spikes), -1, -1):
-        own = spikes[:n_spikes]
+        own, rest = distinct[spikes[:n_spikes]], mass.copy()
+        rest[spikes[:n_spikes]] = 0.0  # else most levels of a feature that is mostly zero fall on the zero
+        cumulated = np.cumsum(rest)
         for n_levels in range(n_bins, 0, -1):
-            levels = np.arange(1, n_levels) / n_levels
+            levels = np.arange(1, n_levels) / n_levels * cumulated[-1]
             at = np.minimum(np.searchsorted(cumulated, levels * (1 - 1e-12)), len(distinct) - 1)
             edges = np.unique(np.concatenate([[lower], distinct[at], own, [upper]]))
             if len(edges) - 1 + n_spikes <= n_bins:

@@ -68,6 +68,15 @@ def test_bins_without_spikes_hold_equal_mass():
     assert np.abs(counts - 500).max() <= 1
 
 
+def test_the_values_beside_a_spike_share_all_other_bins_equally():
+    # As adult's capital-gain: nine rows in ten are zero, and the rest must not get a tenth of the bins.
+    values = np.concatenate([np.zeros(4500), np.arange(1.0, 501.0)])
+    edges = edges_of(values, 10)
+    np.testing.assert_array_equal(edges[:2], 0)
+    counts, _ = np.histogram(values[values > 0], np.append(edges[1:-1], 501))
+    assert len(edges) == 11 and np.abs(counts - 500 / 9).max() <= 1
+
+
 def test_ties_between_levels_and_masses_are_broken_alike():
     # Twenty equal masses, ten levels: each falls on a sum of masses, up to rounding.
     np.testing.assert_array_equal(edges_of(np.arange(20.0), 10), [0, *range(1, 19, 2), 19])
