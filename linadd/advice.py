@@ -9,17 +9,37 @@ from linadd.errors import ConvergenceWarning, DataWarning
 __all__ = ["warn_of_convergence", "warn_of_data"]
 
 
-def warn_of_data(census, encoder):
-    """Say which features are constant."""
+def warn_of_data(census, encoder, stacklevel=4):
+    """Say which features are constant.
+
+    Parameters
+    ----------
+    census : Census
+        Of the training rows.
+    encoder : Encoder
+        Fitted to it.
+    stacklevel : int
+        Frames between here and the user's call.
+    """
     if len(encoder.constant):
         names = [str(census.column_name(j)) for j in encoder.constant[:5]]
         more = f" and {len(encoder.constant) - 5} more" if len(encoder.constant) > 5 else ""
         listed = ", ".join(names) + more
-        warnings.warn(f"{census.origin}: constant features contribute nothing: {listed}.", DataWarning, stacklevel=5)
+        warnings.warn(f"{census.origin}: constant features contribute nothing: {listed}.", DataWarning, stacklevel=stacklevel)
 
 
 def warn_of_convergence(model, options, census):
-    """Say how far from the optimum the solver stopped, and what to change."""
+    """Say how far from the optimum the solver stopped, and what to change; nothing if its rule was met.
+
+    Parameters
+    ----------
+    model : AdditiveModel
+        As trained.
+    options : Options
+        What it was trained with.
+    census : Census
+        Of the training rows.
+    """
     summary = model.summary
     if summary["converged"] or summary["interrupted"] or summary["gap"] is None:
         return

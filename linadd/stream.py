@@ -64,7 +64,7 @@ class Stream:
         census, memory = survey(source, options, Progress(), classes), Memory(options.memory_limit)
         plan = plan_of(source, options, census)
         embedded = lean(embed(source, options, plan, memory, Progress(), census))
-        warn_of_data(census, embedded.encoder)
+        warn_of_data(census, embedded.encoder, stacklevel=5)
         return cls(embedded, options, n_expected, source.feature_names, source.fingerprint())
 
     @classmethod
