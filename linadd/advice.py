@@ -25,7 +25,8 @@ def warn_of_data(census, encoder, stacklevel=4):
         names = [str(census.column_name(j)) for j in encoder.constant[:5]]
         more = f" and {len(encoder.constant) - 5} more" if len(encoder.constant) > 5 else ""
         listed = ", ".join(names) + more
-        warnings.warn(f"{census.origin}: constant features contribute nothing: {listed}.", DataWarning, stacklevel=stacklevel)
+        message = f"{census.origin}: constant features contribute nothing: {listed}."
+        warnings.warn(message, DataWarning, stacklevel=stacklevel)
 
 
 def warn_of_convergence(model, options, census):
