@@ -202,7 +202,10 @@ def make_problem(source, embedded, options):
 
 
 def plan_of(source, options, census):
-    """The plan of a source under the options: rows are sparse if asked for, or if that is cheaper and possible."""
+    """The plan of a source under the options: rows are sparse if asked for, or if that is cheaper and possible.
+
+    Only sparse rows need a census.
+    """
     is_thin = source.is_sparse and census.density < DENSEST_SPARSE and options.needs_dense_rows() is None
     is_sparse = options.rows == "sparse" or (options.rows == "auto" and is_thin)
     return make_plan(
@@ -262,6 +265,8 @@ def train_embedded(source, options, progress, start=None, validation=None):
     rows = source
     if is_number(options.validation):
         rows, validation = TrainingRows(source, options.validation, options.seed), source
+    if not source.is_sparse and options.rows != "sparse":
+        plan_of(source, options, None)  # a limit that holds no training chunk is refused before anything is read
     census = survey(rows, options, progress)
     plan = plan_of(source, options, census)
     embedded = embed(rows, options, plan, memory, progress, census)

@@ -121,7 +121,7 @@ def test_the_data_tell_of_the_model(n_classes):
     assert data["certificate"]["gap"] == model.summary["gap"] and data["test"] == {"accuracy": 1.0}
     np.testing.assert_allclose(data["maps"]["size"], model.importances().mean(axis=1), atol=1e-6)
     known = dict(row for _, rows in data["facts"] for row in rows)
-    assert known["rows"] == "120" and known["n_bins"] == "6" and known["digest of the model"] == model.digest
+    assert known["training rows"] == "120" and known["n_bins"] == "6" and known["digest of the model"] == model.digest
     assert known["0"].startswith(f"{model.summary['class_counts'][0]} rows (")
 
 

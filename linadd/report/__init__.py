@@ -112,7 +112,7 @@ def facts(model):
     data = [
         ["file", str(fingerprint.get("path", "arrays in memory"))],
         ["digest of the data", str(fingerprint.get("digest", "unknown"))],
-        ["rows", "unknown" if summary.get("n_rows") is None else f"{summary['n_rows']:,}"],
+        ["training rows", "unknown" if summary.get("n_rows") is None else f"{summary['n_rows']:,}"],
         ["features", f"{model.n_features:,}"],
         ["constant features", f"{np.count_nonzero(model.feature_scale == 0):,}"],
         ["density along the features", "unknown: a model of an older version" if model.density is None else "counted"],

@@ -52,7 +52,7 @@ def test_the_help_of_train_is_the_declaration_of_the_options(linadd):
         described = text[at : text.index(meaning, at) + len(meaning) + 60]
         assert len(described) < 400, f"{flag} is described elsewhere"
         if entry.metadata["choices"]:
-            assert "|".join(map(str, entry.metadata["choices"])) in described
+            assert "|".join(str(choice) for choice in entry.metadata["choices"] if choice is not None) in described
         elif isinstance(entry.default, float):
             assert f"[default: {entry.default}]" in described
 
