@@ -81,7 +81,8 @@ def cpu_features():
 compiled = numba.njit(cache=True, nogil=True, error_model="numpy")
 # Each module that calls a function holds a copy of it, and a process takes the copy that it loads first. Where sums may
 # be re-associated the copies differ in their last bits, and results would depend on what was compiled or loaded before:
-# such functions are inlined into every caller.
+# such functions are inlined into every caller. What they are inlined into has copies again if compiled code calls it:
+# then it is marked too (`rows.code_norm`).
 compiled_sums = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=SUM_FLAGS, forceinline=True)
 
 

@@ -374,7 +374,7 @@ def anchored_norm(basis, scratch, scale_squared):
     return total
 
 
-@compiled
+@compiled_sums
 def code_norm(basis, columns, scratch, scale_squared):
     """Squared norm of the code in scratch, dense (`columns` None) or sparse."""
     if columns is None:
@@ -382,7 +382,7 @@ def code_norm(basis, columns, scratch, scale_squared):
     return np.float32(anchored_norm(basis, scratch, scale_squared))
 
 
-@compiled
+@compiled_sums
 def code_kappa(basis, columns, scratch, mean_update):
     """row_kappa of a dense row; 0 of a sparse one, which nothing is subtracted from but the code of zero."""
     if columns is None:
