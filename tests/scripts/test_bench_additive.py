@@ -71,7 +71,7 @@ def test_bench_train(run, pedestrians):
     assert all(run["gap"] <= 1e-2 for run in report["linadd_runs"].values())
     assert report["fastest"] in report["liblinear"]
     for other in (*report["sklearn"].values(), report["embedding"]):
-        assert other["linadd"]["objective"] <= other["objective"]
+        assert other["linadd"]["objective"] <= other["objective"] * (1 + 1e-4)
     assert set(report["processes"]) == {"linadd train digits.h5", "linadd --help"}
 
 
