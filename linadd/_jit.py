@@ -84,6 +84,9 @@ compiled = numba.njit(cache=True, nogil=True, error_model="numpy")
 # such functions are inlined into every caller. What they are inlined into has copies again if compiled code calls it:
 # then it is marked too (`rows.code_norm`).
 compiled_sums = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=SUM_FLAGS, forceinline=True)
+# What is called once a row: a call counts a reference to every array of the tuples that it hands on, which costs more
+# than the arithmetic of a row of some twenty values.
+compiled_inline = numba.njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 
 
 def shares(n_rows, n_threads):

@@ -29,7 +29,7 @@ class Basis(NamedTuple):
     weights: np.ndarray  # float64 (n_basis,), of a dense basis
     table: np.ndarray  # float32 (n_basis, n_basis padded to 16): L_d
     table_exact: np.ndarray  # float64 (n_basis, n_basis)
-    grid: Grid  # of rows that are kept as codes
+    steps: np.ndarray  # float32 (3, n_features), of rows that are kept as codes: Grid.steps
 
 
 def check_count(name, value, least, most):
@@ -184,7 +184,7 @@ class Encoder(ABC):
         table[:, : self.n_basis] = exact
         return Basis(
             self.code, self.is_local, self.n_local, self.n_basis, self.bits, self.weights, table, exact,
-            self.grid,
+            self.grid.steps(),
         )  # fmt: skip
 
     @abstractmethod

@@ -82,12 +82,11 @@ def encode_row(positions, degree, bits, index, values):
 
 
 @compiled
-def encode_codes(codes, degree, grid, index, values):
+def encode_codes(codes, degree, steps, index, values):
     """encode_row for a row of codes."""
     if degree == 1:  # as above
-        first, step, last = grid.first, grid.step, grid.last
         for j in range(codes.shape[0]):
-            u = min(first[j] + step[j] * np.float32(codes[j]), last[j])
+            u = coordinate(codes, steps, j)
             k = np.int32(u)
             t = u - np.float32(k)
             index[j] = k
@@ -95,7 +94,7 @@ def encode_codes(codes, degree, grid, index, values):
             values[1, j] = t
     else:
         for j in range(codes.shape[0]):
-            u = coordinate(codes, grid, j)
+            u = coordinate(codes, steps, j)
             index[j] = np.int32(u)
             basis_values(u - np.float32(index[j]), degree, j, values)
 

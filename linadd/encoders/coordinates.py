@@ -48,6 +48,13 @@ class Grid(NamedTuple):
     rate: np.ndarray  # float64: codes a unit of u, 1 / step before its rounding
     top: np.ndarray  # float64: the greatest code
 
+    def steps(self):
+        """first, step and last as one array (3, n_features), for the loops of the solvers.
+
+        A loop pays for every array of a tuple that it hands on, at every row.
+        """
+        return np.stack([self.first, self.step, self.last])
+
 
 NO_GRID = Grid(*(np.empty(0, dtype) for dtype in (np.float32, np.float32, np.float32, np.float64, np.float64)))
 
@@ -173,10 +180,10 @@ def grid_codes(X, axes, grid, u, codes):
 
 
 @compiled
-def coordinate(positions, grid, j):
+def coordinate(positions, steps, j):
     """Coordinate of feature j, float32, of a row of codes or of float32 positions: the branch is the compiler's."""
     if positions.itemsize < 4:
-        return min(grid.first[j] + grid.step[j] * np.float32(positions[j]), grid.last[j])
+        return min(steps[0, j] + steps[1, j] * np.float32(positions[j]), steps[2, j])
     return np.float32(positions[j])
 
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from linadd._jit import compiled, compiled_sums
+from linadd._jit import compiled, compiled_inline, compiled_sums
 from linadd._simd import N_LANES, aligned_zeros, load, multiply_add, padded, splat, store
 from linadd.encoders import bspline, fourier, hermite
 from linadd.encoders.coordinates import (
@@ -156,28 +156,28 @@ def n_entries(scratch_size, index):
     return scratch_size[0]
 
 
-@compiled
+@compiled_inline
 def encode_row(basis, positions, scratch):
     """Encode one row of positions or codes into scratch; the branch on the encoder is taken here, once a row."""
     if basis.code == bspline.CODE:
         if positions.itemsize < 4:
-            bspline.encode_codes(positions, basis.n_local - 1, basis.grid, scratch.index, scratch.values)
+            bspline.encode_codes(positions, basis.n_local - 1, basis.steps, scratch.index, scratch.values)
         else:
             bspline.encode_row(positions, basis.n_local - 1, basis.bits, scratch.index, scratch.values)
     elif basis.code == fourier.CODE:
         for j in range(positions.shape[0]):
-            u = np.float64(coordinate(positions, basis.grid, j))
+            u = np.float64(coordinate(positions, basis.steps, j))
             fourier.encode_coordinate(u, basis.weights, j, scratch.values)
     elif basis.code == hermite.CODE:
         for j in range(positions.shape[0]):
-            u = np.float64(coordinate(positions, basis.grid, j))
+            u = np.float64(coordinate(positions, basis.steps, j))
             hermite.encode_coordinate(u, basis.weights, j, scratch.values)
     else:
         for j in range(positions.shape[0]):
-            scratch.values[0, j] = coordinate(positions, basis.grid, j)
+            scratch.values[0, j] = coordinate(positions, basis.steps, j)
 
 
-@compiled
+@compiled_inline
 def append_zero(n, columns, scratch):
     """Let minus the code of zero follow the n entries in scratch, of these columns."""
     features, index, values = scratch.columns, scratch.index, scratch.values
@@ -192,7 +192,7 @@ def append_zero(n, columns, scratch):
     scratch.size[0] = 2 * n
 
 
-@compiled
+@compiled_inline
 def load_entries(basis, positions, columns, starts, i, scratch):
     """load_row for the arrays of Rows; the number of dimensions is known to the compiler."""
     if positions.ndim == 2:
@@ -203,7 +203,7 @@ def load_entries(basis, positions, columns, starts, i, scratch):
         append_zero(stop - start, columns[start:stop], scratch)
 
 
-@compiled
+@compiled_inline
 def load_row(basis, rows, i, scratch):
     """Encode row i into scratch; `rows` are Rows, or a block that has their arrays."""
     load_entries(basis, rows.positions, rows.columns, rows.starts, i, scratch)
@@ -225,7 +225,7 @@ def decide_one(basis, scratch, coef):
     return total
 
 
-@compiled
+@compiled_inline
 def decide_lanes(basis, scratch, coef, out):
     """Scores of 16 outputs, without intercept, into float32 `out`; four sums hide the latency of the additions."""
     index, values, columns, n_basis = scratch.index, scratch.values, scratch.columns, basis.n_basis
@@ -252,7 +252,7 @@ def decide_lanes(basis, scratch, coef, out):
     store(out, 0, multiply_add(one, multiply_add(one, a, b), multiply_add(one, c, d)))
 
 
-@compiled
+@compiled_inline
 def update_register(size, columns, index, values, table, scale_squared, step, coef):
     """update_one for the default, two values a feature and one register of basis functions: half its time."""
     for e in range(size):
@@ -263,7 +263,7 @@ def update_register(size, columns, index, values, table, scale_squared, step, co
         store(coef, at, multiply_add(splat(factor * values[1, e]), load(table, row + N_LANES), total))
 
 
-@compiled
+@compiled_inline
 def update_one(basis, scratch, scale_squared, step, coef):
     """Add step * scale_j^2 L phi(x_j) to every feature of the only output: n_local vector operations a register."""
     index, values, columns, width = scratch.index, scratch.values, scratch.columns, basis.table.shape[1]
@@ -288,7 +288,7 @@ def update_one(basis, scratch, scale_squared, step, coef):
                 store(coef, at, total)
 
 
-@compiled
+@compiled_inline
 def update_lanes(basis, scratch, scale_squared, steps, coef):
     """Add steps[o] * scale_j^2 L phi(x_j) to every feature of 16 outputs: n_basis vector operations a feature."""
     index, values, columns, n_basis = scratch.index, scratch.values, scratch.columns, basis.n_basis

@@ -18,11 +18,11 @@ PIECE_ROWS = 1000  # decoded at once
 
 
 @compiled
-def decode_rows(codes, grid, u):
+def decode_rows(codes, steps, u):
     """Coordinates of rows of codes, into float64 u of the same shape."""
     for i in range(codes.shape[0]):
         for j in range(codes.shape[1]):
-            u[i, j] = coordinate(codes[i], grid, j)
+            u[i, j] = coordinate(codes[i], steps, j)
 
 
 class CodedRows:
@@ -37,14 +37,14 @@ class CodedRows:
     """
 
     def __init__(self, codes, grid):
-        self.codes, self.grid = codes, grid
+        self.codes, self.steps = codes, grid.steps()
 
     def chunks(self):
         """Yield the rows in order, as Chunks of float64 coordinates."""
         for start in range(0, len(self.codes), PIECE_ROWS):
             codes = self.codes[start : start + PIECE_ROWS]
             u = np.empty(codes.shape)
-            decode_rows(codes, self.grid, u)
+            decode_rows(codes, self.steps, u)
             yield Chunk(u, None, None, start, "codes")
 
 

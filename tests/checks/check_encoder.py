@@ -174,7 +174,7 @@ def check_grid(encoder, X):
     for precision, rows in product(("uint8", "uint16"), (X, whole, in_order)):
         coded = make_encoder(encoder.name, **encoder.options).fit(explicit.census_of(rows))
         coded.use_codes(explicit.census_of(rows), np.int8 if rows is whole else rows.dtype, precision)
-        codes, grid = located(coded, rows, precision), coded.basis.grid
+        codes, grid = located(coded, rows, precision), coded.grid
         u = np.array([[explicit.coordinate(coded.axes, x, j) for j, x in enumerate(row)] for row in rows])
         back = np.minimum(grid.first + grid.step * codes.astype(np.float32), grid.last)
         is_bin = encoder.is_local and encoder.n_local == 1
