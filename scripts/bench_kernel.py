@@ -1,30 +1,38 @@
-"""Time the import vector machine and the sparse Gaussian process classifier, single thread.
+"""Time the sparse kernel classifiers, single thread; those of Rodeo are in the tables of `reproduce_rodeo.py`.
 
-    OPENBLAS_NUM_THREADS=1 python scripts/bench_kernel.py --data ../shared/data [--only inner ivm gpc large]
+    OPENBLAS_NUM_THREADS=1 python scripts/bench_kernel.py --data ../shared/data [--only inner ivm gpc large lspc online]
 
 inner: one inner loop of the sparse GP on banana (n = 4000, d_max 80) for each selection. ivm: 10,000 rows of ijcnn1
 with at most 200 import vectors against scikit-learn's calibrated SVC; also with one length a feature, which a sparse GP
 learns on 2,000 of the rows (its time counts). gpc: both Gaussian process classifiers against scikit-learn's
-GaussianProcessClassifier at n = 2000. large: covertype 2 against the rest, n = 100,000, with its peak memory. Times are
-CPU seconds (the machine may be shared): the least, the median and the largest of some repeats. `--quick` runs all of it
-on toy sizes.
+GaussianProcessClassifier at n = 2000. large: covertype 2 against the rest, n = 100,000, with its peak memory. lspc: the
+least-squares classifier on example 1 of the Rodeo paper, with parameters given and with all of its cross-validation,
+then streamed from a file of 1,000,000 x 20 generated rows, with its peak memory (of the process: run it alone). online:
+the sparse online GP with EP at a budget of 100 on one class of USPS. Times are CPU seconds (the machine may be shared):
+the least, the median and the largest of some repeats. `--quick` runs all of it on toy sizes.
 """
 
 import argparse
 import os
-import platform
-import resource
+import tempfile
 import time
 from pathlib import Path
 
+import h5py
+import measuring
 import numpy as np
-import scipy
-import sklearn
+from reproduce_rodeo import LAMBDAS, SIGMAS, example_1_rows
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.gaussian_process import GaussianProcessClassifier, kernels
 from sklearn.svm import SVC
 
-from linadd.sparse_kernel import ImportVectorMachine, SparseGPClassifier, SparseOnlineGPClassifier
+from linadd.cli.terminal import peak_memory_bytes
+from linadd.sparse_kernel import (
+    ImportVectorMachine,
+    LeastSquaresProbabilisticClassifier,
+    SparseGPClassifier,
+    SparseOnlineGPClassifier,
+)
 from linadd.sparse_kernel.kernels import ARD, RBF
 from linadd.sparse_kernel.sparse_gp_selection import SelectionOptions
 from linadd.sparse_kernel.sparse_gp_training import TrainingOptions, build
@@ -32,11 +40,7 @@ from linadd.sparse_kernel.sparse_gp_training import TrainingOptions, build
 
 def timed(call, repeats):
     """(last result, text of the CPU seconds, least CPU seconds) of a call."""
-    seconds = []
-    for _ in range(repeats):
-        started = time.process_time()
-        result = call()
-        seconds.append(time.process_time() - started)
+    result, seconds = measuring.timed(call, repeats, time.process_time)
     text = f"{min(seconds):.3f} ({np.median(seconds):.3f}, {max(seconds):.3f})"
     return result, text, min(seconds)
 
@@ -167,8 +171,7 @@ def bench_large(folder, quick):
         y, y_test = (X[:, 0] > 0).astype(int), (X_test[:, 0] > 0).astype(int)
     print(f"\n| covertype 2 against the rest, n = {n} | CPU seconds | vectors | test error | log loss | peak MB |\n"
           "|---|---|---|---|---|---|")
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"| data loaded | | | | | {before:.0f} |")
+    print(f"| data loaded | | | | | {peak_memory_bytes() / 1e6:.0f} |")
     models = {"SparseGPClassifier": SparseGPClassifier(n_basis=d, n_candidates=2, max_outer_iter=4, n_restarts=1,
                                                        random_state=0),
               "ImportVectorMachine": ImportVectorMachine(reg_lambda=0.1, max_import_vectors=d, n_candidates=100,
@@ -176,11 +179,56 @@ def bench_large(folder, quick):
     for name, estimator in models.items():
         model, text, _ = timed(lambda estimator=estimator: estimator.fit(X, y), 1)
         error, loss = error_and_log_loss(model, X_test, y_test)
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        print(f"| {name} | {text} | {d} | {error:.4f} | {loss:.4f} | {peak:.0f} |")
+        print(f"| {name} | {text} | {d} | {error:.4f} | {loss:.4f} | {peak_memory_bytes() / 1e6:.0f} |")
 
 
-BENCHES = {"inner": bench_inner, "ivm": bench_ivm, "gpc": bench_gpc, "large": bench_large}
+def bench_lspc(folder, quick):
+    """The least-squares classifier in memory, and streamed."""
+    sizes, n_rows, n_centers, repeats = ((30, 10), 2000, 20, 1) if quick else ((150, 100), 1_000_000, 500, 5)
+    rng = np.random.default_rng(0)
+    (X, y), (X_test, y_test) = (example_1_rows(rng, n) for n in sizes)
+    print("\n| least-squares classifier | CPU seconds | accuracy | peak MB |\n|---|---|---|---|")
+    for label, parameters in (("example 1, sigma and lambda given", {"sigma": 0.3, "reg_lambda": 0.01}),
+                              ("example 1, chosen by cross-validation", {"sigmas": SIGMAS, "lambdas": LAMBDAS})):
+        classifier = LeastSquaresProbabilisticClassifier(scale=None, random_state=0, **parameters)
+        predicted, text, _ = timed(lambda c=classifier: c.fit(X, y).predict(X_test), repeats)
+        print(f"| {label} | {text} | {np.mean(predicted == y_test):.3f} | |")
+    with tempfile.TemporaryDirectory(prefix="linadd-bench-") as made:
+        path = Path(made) / "rows.h5"
+        with h5py.File(path, "w") as file:
+            rows = file.create_dataset("X", (n_rows, 20), np.float32, chunks=(n_rows // 50, 20))
+            labels = file.create_dataset("y", (n_rows,), np.int64)
+            for start in range(0, n_rows, n_rows // 10):
+                part = np.random.default_rng(start).normal(size=(n_rows // 10, 20)).astype(np.float32)
+                rows[start : start + len(part)] = part
+                labels[start : start + len(part)] = part[:, 0] + part[:, 1] ** 2 > 0.5
+        before = peak_memory_bytes() / 1e6
+        # Centres are counted a class.
+        classifier = LeastSquaresProbabilisticClassifier(sigma=3.0, reg_lambda=1e-4, max_centers=n_centers // 2,
+                                                         random_state=0)
+        model, text, _ = timed(lambda: classifier.fit(path), 1)
+        assert sum(map(len, model.centers_)) == n_centers
+        print(f"| {n_rows:,} x 20 streamed, {n_centers} centres | {text} | | {peak_memory_bytes() / 1e6:.0f} "
+              f"({before:.0f} before) |")
+
+
+def bench_online(folder, quick):
+    """EP sweeps to convergence on one class of USPS, or on generated rows."""
+    n, budget = (300, 10) if quick else (None, 100)
+    if folder is None:
+        X, y, _, _ = load(None, None, n or 7291, 10)
+    else:
+        with np.load(folder / "usps.npz") as data:
+            X, y = data["X_train"][:n].astype(float), data["y_train"][:n]
+        y = y == y[0]
+    classifier = SparseOnlineGPClassifier(RBF(10.0, 8.0), max_basis=budget, max_sweeps=60, scale=None, random_state=0)
+    model, text, _ = timed(lambda: classifier.fit(X, y), 1 if quick else 3)
+    print(f"\n| online GP, one class, budget {budget} | CPU seconds | sweeps |\n|---|---|---|\n"
+          f"| {len(X):,} rows | {text} | {model.n_sweeps_} |")
+
+
+BENCHES = {"inner": bench_inner, "ivm": bench_ivm, "gpc": bench_gpc, "large": bench_large, "lspc": bench_lspc,
+           "online": bench_online}
 
 
 def main():
@@ -189,9 +237,7 @@ def main():
     parser.add_argument("--only", nargs="+", choices=BENCHES, default=list(BENCHES))
     parser.add_argument("--quick", action="store_true", help="toy sizes")
     arguments = parser.parse_args()
-    print(f"{platform.processor() or platform.machine()}, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}; "
-          f"Python {platform.python_version()}, NumPy {np.__version__}, SciPy {scipy.__version__}, "
-          f"scikit-learn {sklearn.__version__}")
+    print(f"{measuring.machine('scipy', 'scikit-learn')}; load {os.getloadavg()[0]:.1f}")
     for name in arguments.only:
         BENCHES[name](arguments.data, arguments.quick)
 

@@ -10,8 +10,6 @@ those of the process, census and certificates included: only their ratios in one
 
 import argparse
 import json
-import os
-import platform
 import sys
 import time
 import warnings
@@ -19,8 +17,8 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
+from measuring import machine
 
-import linadd
 from linadd.errors import ConvergenceWarning, DataWarning
 from linadd.options import Options
 from linadd.sources import open_source
@@ -88,8 +86,7 @@ def main(arguments=None):
     """Run the benchmark and print its table."""
     choices, records = parse(arguments), []
     if not choices.json:
-        cores = f"{platform.machine()}, {os.cpu_count()} cores"
-        print(f"{cores}; python {platform.python_version()}, numpy {np.__version__}, linadd {linadd.__version__}")
+        print(machine())
         print(f"{'data':12s} {'loss':14s} {'C':>5s} {'solver':>8s} passes reads  certified  CPU s  objective")
     for name in choices.sets:
         file, load = DATA[name]

@@ -8,12 +8,10 @@ thread times, and each is printed beside that of a plain float32 dot product ove
 
 import argparse
 import json
-import os
-import platform
-import time
 
 import numba
 import numpy as np
+from measuring import machine, timed
 
 from linadd import penalty
 from linadd._simd import N_LANES, aligned_zeros
@@ -115,12 +113,7 @@ def encodings(basis, positions, scratch):
 def nanoseconds(function, n_values, repeats):
     """Thread time a value, of each repeat, after one call that compiles."""
     function()
-    times = []
-    for _ in range(repeats):
-        start = time.thread_time()
-        function()
-        times.append((time.thread_time() - start) / n_values * 1e9)
-    return times
+    return [seconds / n_values * 1e9 for seconds in timed(function, repeats)[1]]
 
 
 def problem(n_rows, n_features):
@@ -161,25 +154,25 @@ def ladder(n_rows, n_features, repeats):
     np.testing.assert_allclose(by_ramp, by_sums, rtol=1e-3)  # float32 sums over n_rows steps
     np.testing.assert_allclose(by_table[:, : encoder.n_basis, 0], by_sums, rtol=1e-3)
 
-    def timed(function, *arguments):
+    def times_of(function, *arguments):
         return nanoseconds(lambda: function(*arguments), X.size, repeats)
 
     wide = np.empty((n_rows, N_LANES))
     return {
-        "float32 dot product": {"numpy": timed(np.dot, X, np.ones(n_features, np.float32))},
-        "encode": {"fast": timed(encodings, basis, positions, scratch)},
+        "float32 dot product": {"numpy": times_of(np.dot, X, np.ones(n_features, np.float32))},
+        "encode": {"fast": times_of(encodings, basis, positions, scratch)},
         "score, 1 output": {
-            "naive": timed(naive_scores, U, plain, expected),
-            "fast": timed(fast_scores, basis, positions, scratch, flat, scores),
+            "naive": times_of(naive_scores, U, plain, expected),
+            "fast": times_of(fast_scores, basis, positions, scratch, flat, scores),
         },
         "score, 16 outputs": {
-            "naive": timed(naive_lanes, U, lanes.astype(np.float64), wide),
-            "fast": timed(fast_lanes, basis, positions, scratch, flat_lanes, many),
+            "naive": times_of(naive_lanes, U, lanes.astype(np.float64), wide),
+            "fast": times_of(fast_lanes, basis, positions, scratch, flat_lanes, many),
         },
         "update, 1 output": {
-            "naive": timed(naive_updates, U, table, scale_squared, step, by_sums),
-            "closed form": timed(ramp_updates, U, scale_squared, step, by_ramp),
-            "fast": timed(fast_updates, basis, positions, scratch, scale_squared, step, by_table.reshape(-1)),
+            "naive": times_of(naive_updates, U, table, scale_squared, step, by_sums),
+            "closed form": times_of(ramp_updates, U, scale_squared, step, by_ramp),
+            "fast": times_of(fast_updates, basis, positions, scratch, scale_squared, step, by_table.reshape(-1)),
         },
     }
 
@@ -196,7 +189,7 @@ def main(arguments=None):
     if options.json:
         print(json.dumps(figures))
         return
-    print(f"{platform.machine()}, {os.cpu_count()} cores, python {platform.python_version()}, numpy {np.__version__}; "
+    print(f"{machine()}; "
           f"{options.rows} x {options.features}, thread time a value, median (range) of {options.repeats}")  # fmt: skip
     dot = np.median(figures["float32 dot product"]["numpy"])
     encode = np.median(figures["encode"]["fast"])

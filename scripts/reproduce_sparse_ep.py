@@ -90,7 +90,7 @@ def run_ida(name, options):
 
 
 def run_usps(options):
-    """Ten classes, one latent function each, and one class alone for the time."""
+    """Ten classes, one latent function each; `bench_kernel.py --only online` times one class alone."""
     data = np.load(DATA / "usps.npz")
     n_rows, budgets = (300, (5, 10)) if options.quick else (None, (25, 50, 100, 200))
     X, y = data["X_train"][:n_rows].astype(float), data["y_train"][:n_rows]
