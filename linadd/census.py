@@ -15,55 +15,14 @@ import numpy as np
 import scipy.sparse
 
 from linadd._jit import compiled
+from linadd.chunks import GROUP_ROWS, group_slices
 from linadd.errors import DataError
 from linadd.labels import Labels
 from linadd.row_sample import SAMPLE_ROWS, RowSample
 
-GROUP_ROWS = 1000
 MAX_DISTINCT = 64  # distinct values of a feature are counted exactly up to here
 N_SLOTS = 128  # of the hash table that counts them: a power of two, half of it stays free
 MAX_TABLES = 1 << 16  # features up to which there are such tables, of 1 KB each
-
-
-def group_slices(first_row, n_rows):
-    """(start, stop, closes) of the pieces of a chunk between multiples of GROUP_ROWS; `closes` marks a full group.
-
-    Parameters
-    ----------
-    first_row : int
-        Index of the chunk's first row in the source.
-    n_rows : int
-        Rows of the chunk.
-    """
-    start = 0
-    while start < n_rows:
-        stop = min(n_rows, start + GROUP_ROWS - (first_row + start) % GROUP_ROWS)
-        yield start, stop, (first_row + stop) % GROUP_ROWS == 0
-        start = stop
-
-
-def row_groups(chunks, is_sparse=False):
-    """Yield the rows of each group of GROUP_ROWS, in index order, as a list of (first row's index, X, weights).
-
-    Sums over a group, added in this order, are the same for any chunking and any number of threads.
-
-    Parameters
-    ----------
-    chunks : iterable of Chunk
-        All rows of a source, in order.
-    is_sparse : bool
-        Give X as csr_arrays of the values that are not 0; else as dense arrays.
-    """
-    pieces = []
-    for chunk in chunks:
-        X, weight = chunk.sparse() if is_sparse else chunk.dense(), chunk.weights()
-        for start, stop, closes in group_slices(chunk.first_row, chunk.n_rows):
-            pieces.append((chunk.first_row + start, X[start:stop], weight[start:stop]))
-            if closes:
-                yield pieces
-                pieces = []
-    if pieces:
-        yield pieces
 
 
 class Tally(NamedTuple):

@@ -1,4 +1,4 @@
-"""A chunk of rows, the one thing that travels from sources to encoders and solvers, and its reading ahead."""
+"""A chunk of rows, the one thing that travels from sources to encoders and solvers; its groups, its reading ahead."""
 
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse
 
 LEAVING_SECONDS = 1.0
+GROUP_ROWS = 1000  # whose sums are added in index order, so that no chunking changes them
 
 
 @dataclass
@@ -76,6 +77,64 @@ def entries_of(X):
         X.eliminate_zeros()
     parts = (np.require(part, requirements="CW") for part in (X.data, X.indices, X.indptr))
     return scipy.sparse.csr_array(tuple(parts), shape=X.shape)
+
+
+def csr_rows(values, indices, indptr, shape):
+    """The csr_array of its parts, with int32 indices if they suffice: compiled loops then meet one type."""
+    index_dtype = np.int32 if max(shape[1], len(indices)) < 2**31 else np.int64
+    indices, indptr = (index.astype(index_dtype, copy=False) for index in (indices, indptr))
+    return scipy.sparse.csr_array((values, indices, indptr), shape=shape)
+
+
+def join_rows(pieces):
+    """Tables of the same columns, dense or csr_array, below each other; a single one is not copied."""
+    if len(pieces) == 1:
+        return pieces[0]
+    if scipy.sparse.issparse(pieces[0]):
+        X = scipy.sparse.vstack(pieces, format="csr")
+        return csr_rows(X.data, X.indices, X.indptr, X.shape)
+    return np.concatenate(pieces)
+
+
+def group_slices(first_row, n_rows):
+    """(start, stop, closes) of the pieces of a chunk between multiples of GROUP_ROWS; `closes` marks a full group.
+
+    Parameters
+    ----------
+    first_row : int
+        Index of the chunk's first row in the source.
+    n_rows : int
+        Rows of the chunk.
+    """
+    start = 0
+    while start < n_rows:
+        stop = min(n_rows, start + GROUP_ROWS - (first_row + start) % GROUP_ROWS)
+        yield start, stop, (first_row + stop) % GROUP_ROWS == 0
+        start = stop
+
+
+def row_groups(chunks, is_sparse=False):
+    """Yield the rows of each group of GROUP_ROWS, in index order, as a list of (first row's index, X, weights).
+
+    Sums over a group, added in this order, are the same for any chunking and any number of threads.
+
+    Parameters
+    ----------
+    chunks : iterable of Chunk
+        All rows of a source, in order.
+    is_sparse : bool
+        Give X as csr_arrays of the values that are not 0; else as dense arrays.
+    """
+    pieces = []
+    for chunk in chunks:
+        X, weight = chunk.sparse() if is_sparse else chunk.dense(), chunk.weights()
+        for start, stop, closes in group_slices(chunk.first_row, chunk.n_rows):
+            pieces.append((chunk.first_row + start, X[start:stop], weight[start:stop]))
+            if closes:
+                yield pieces
+                pieces = []
+    if pieces:
+        yield pieces
 
 
 def prefetch(reads, depth=1):

@@ -434,7 +434,7 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         rows.require_labels()
         accuracy = Confusion(len(model.classes))
         for chunk in rows.chunks():
-            decisions = model.decision_function(chunk.dense(), chunk.origin, chunk.row_number, self.n_jobs)
+            decisions = model.decision_function(chunk.X, chunk.origin, chunk.row_number, self.n_jobs)
             index = class_indices(chunk.y, model.classes)
             accuracy.update(index, predicted_indices(decisions), chunk.weight)
         return accuracy.accuracy

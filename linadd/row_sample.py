@@ -1,11 +1,10 @@
 """A sample of the rows that stream by: those with the smallest hash of their index, the same for any chunking."""
 
 import numpy as np
-import scipy.sparse
+
+from linadd.chunks import join_rows
 
 SAMPLE_ROWS = 65_536
-
-
 PIECE_ROWS = 1 << 16
 
 
@@ -16,11 +15,6 @@ def hash_rows(rows, seed):
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         return z ^ (z >> np.uint64(31))
-
-
-def joined(parts):
-    """Arrays, or sparse arrays, below each other."""
-    return scipy.sparse.vstack(parts, format="csr") if scipy.sparse.issparse(parts[0]) else np.concatenate(parts)
 
 
 def fill_folds(folds, n_parts, seed):
@@ -63,7 +57,7 @@ class RowSample:
 
     def shrink(self):
         """Keep the smallest hashes only, sorted."""
-        hashes, X, weight = map(joined, zip(*self.parts, strict=True))
+        hashes, X, weight = map(join_rows, zip(*self.parts, strict=True))
         order = np.argsort(hashes)[: self.size]
         self.parts, self.n_held = [(hashes[order], X[order], weight[order])], len(order)
         if len(order) == self.size:

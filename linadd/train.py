@@ -12,7 +12,8 @@ import numpy as np
 from linadd._jit import stream_threads
 from linadd.advice import warn_of_convergence, warn_of_data
 from linadd.calibration import CALIBRATIONS
-from linadd.census import Census, row_groups, take_census
+from linadd.census import Census, take_census
+from linadd.chunks import row_groups
 from linadd.encoders import make_encoder
 from linadd.encoders.base import Encoder
 from linadd.encoders.centring import Centre, CodeMoments, located

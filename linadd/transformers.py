@@ -13,20 +13,20 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from linadd import penalty
-from linadd.census import CensusTaker, row_groups
+from linadd.census import CensusTaker
+from linadd.chunks import csr_rows, join_rows, row_groups
 from linadd.encoders import make_encoder
 from linadd.encoders.centring import CodeMoments, located
 from linadd.encoders.exact import check_finite, encode
 from linadd.errors import ConfigError
 from linadd.estimator_input import open_rows
 from linadd.row_sample import SAMPLE_ROWS
-from linadd.sources.arrays import csr_rows, join_rows
 
 __all__ = ["BSplineEmbedding", "FourierEmbedding", "HermiteEmbedding"]
 
 
 class Embedding(TransformerMixin, BaseEstimator):
-    """What the three share: `encoder_options` and `basis_names` are a subclass's own."""
+    """What the three share: `name`, `encoder_parameters` and `basis_names` are a subclass's own."""
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -87,7 +87,7 @@ class Embedding(TransformerMixin, BaseEstimator):
 
     def observe(self, source, taker):
         """Add the rows of a source to a census, and fit the encoder to it."""
-        encoder = make_encoder(self.name, **self.encoder_options())
+        encoder = make_encoder(self.name, **{name: getattr(self, name) for name in self.encoder_parameters})
         if taker is None:
             sample_rows = SAMPLE_ROWS if getattr(self, "knots", "uniform") != "uniform" else 0
             seed = getattr(self, "random_state", 0)
@@ -218,6 +218,7 @@ class BSplineEmbedding(Embedding):
     """
 
     name = "bspline"
+    encoder_parameters = ("degree", "n_bins", "penalty_order", "knots")
 
     def __init__(
         self,
@@ -239,11 +240,6 @@ class BSplineEmbedding(Embedding):
         self.scale = scale
         self.sparse_output = sparse_output
         self.random_state = random_state
-
-    def encoder_options(self):
-        """Arguments of the encoder."""
-        names = ("degree", "n_bins", "penalty_order", "knots")
-        return {name: getattr(self, name) for name in names}
 
     def basis_names(self):
         """sp_0, sp_1, ..., from the least values on."""
@@ -267,6 +263,7 @@ class FourierEmbedding(Embedding):
     """
 
     name = "fourier"
+    encoder_parameters = ("n_harmonics", "penalty_order")
 
     def __init__(self, n_harmonics=4, *, penalty_order=1, penalised=True, scale="unit", sparse_output=True):
         self.n_harmonics = n_harmonics
@@ -274,10 +271,6 @@ class FourierEmbedding(Embedding):
         self.penalised = penalised
         self.scale = scale
         self.sparse_output = sparse_output
-
-    def encoder_options(self):
-        """Arguments of the encoder."""
-        return {"n_harmonics": self.n_harmonics, "penalty_order": self.penalty_order}
 
     def basis_names(self):
         """sin_1, cos_1, sin_2, ..."""
@@ -301,6 +294,7 @@ class HermiteEmbedding(Embedding):
     """
 
     name = "hermite"
+    encoder_parameters = ("n_terms", "penalty_order")
 
     def __init__(self, n_terms=4, *, penalty_order=1, penalised=True, scale="unit", sparse_output=True):
         self.n_terms = n_terms
@@ -308,10 +302,6 @@ class HermiteEmbedding(Embedding):
         self.penalised = penalised
         self.scale = scale
         self.sparse_output = sparse_output
-
-    def encoder_options(self):
-        """Arguments of the encoder."""
-        return {"n_terms": self.n_terms, "penalty_order": self.penalty_order}
 
     def basis_names(self):
         """he_1, he_2, ..., by degree."""

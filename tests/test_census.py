@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse
 
 from linadd import census as module
-from linadd.census import GROUP_ROWS, MAX_DISTINCT, CensusTaker, empty_tally, group_slices, row_groups
+from linadd.census import MAX_DISTINCT, CensusTaker, empty_tally
 from linadd.chunks import Chunk
 from linadd.errors import DataError
 from linadd.sources import open_source
@@ -289,28 +289,6 @@ def test_labels_reach_the_record():
     found = taker_of(chunks(X, y, cuts=[20])).finish()
     assert found.classes.tolist() == ["a", "b"] and found.class_counts.tolist() == [70, 30] and found.is_label_sorted
     assert taker_of(chunks(X)).finish().classes is None
-
-
-@pytest.mark.parametrize(("first_row", "n_rows"), [(0, 0), (0, 1), (0, 1000), (999, 2), (1000, 1000), (17, 5000)])
-def test_pieces_of_groups_cover_a_chunk(first_row, n_rows):
-    pieces = list(group_slices(first_row, n_rows))
-    assert [row for start, stop, _ in pieces for row in range(start, stop)] == list(range(n_rows))
-    for start, stop, closes in pieces:
-        assert (first_row + start) // GROUP_ROWS == (first_row + stop - 1) // GROUP_ROWS
-        assert closes == ((first_row + stop) % GROUP_ROWS == 0)
-
-
-@pytest.mark.parametrize("cuts", [(), (999, 1000, 1001), (10, 2000), (2400,)])
-def test_groups_hold_all_rows_whatever_the_chunks(cuts):
-    X, weight = np.arange(2500.0).reshape(-1, 1), np.arange(2500.0) % 3
-    parts = pairwise([0, *cuts, 2500])
-    chunks = (Chunk(X[slice(*part)], None, weight[slice(*part)], part[0], "parts") for part in parts)
-    groups = list(row_groups(chunks))
-    assert [len(np.concatenate([piece for _, piece, _ in pieces])) for pieces in groups] == [1000, 1000, 500]
-    for first_row, piece, weights in (part for pieces in groups for part in pieces):
-        np.testing.assert_array_equal(piece[:, 0], np.arange(first_row, first_row + len(piece)))
-        np.testing.assert_array_equal(weights, piece[:, 0] % 3)
-
 
 
 def refusal(parts, **options):

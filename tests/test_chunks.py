@@ -2,13 +2,14 @@
 
 import threading
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import pytest
 import scipy.sparse
 
 from linadd import chunks
-from linadd.chunks import Chunk, prefetch
+from linadd.chunks import GROUP_ROWS, Chunk, group_slices, prefetch, row_groups
 
 
 def reader_threads():
@@ -134,3 +135,24 @@ def test_closing_while_holding_a_lock_that_the_read_needs_does_not_hang(monkeypa
         assert len(reader_threads()) == 1
     for thread in reader_threads():
         thread.join(30)
+
+
+@pytest.mark.parametrize(("first_row", "n_rows"), [(0, 0), (0, 1), (0, 1000), (999, 2), (1000, 1000), (17, 5000)])
+def test_pieces_of_groups_cover_a_chunk(first_row, n_rows):
+    pieces = list(group_slices(first_row, n_rows))
+    assert [row for start, stop, _ in pieces for row in range(start, stop)] == list(range(n_rows))
+    for start, stop, closes in pieces:
+        assert (first_row + start) // GROUP_ROWS == (first_row + stop - 1) // GROUP_ROWS
+        assert closes == ((first_row + stop) % GROUP_ROWS == 0)
+
+
+@pytest.mark.parametrize("cuts", [(), (999, 1000, 1001), (10, 2000), (2400,)])
+def test_groups_hold_all_rows_whatever_the_chunks(cuts):
+    X, weight = np.arange(2500.0).reshape(-1, 1), np.arange(2500.0) % 3
+    parts = pairwise([0, *cuts, 2500])
+    chunks = (Chunk(X[slice(*part)], None, weight[slice(*part)], part[0], "parts") for part in parts)
+    groups = list(row_groups(chunks))
+    assert [len(np.concatenate([piece for _, piece, _ in pieces])) for pieces in groups] == [1000, 1000, 500]
+    for first_row, piece, weights in (part for pieces in groups for part in pieces):
+        np.testing.assert_array_equal(piece[:, 0], np.arange(first_row, first_row + len(piece)))
+        np.testing.assert_array_equal(weights, piece[:, 0] % 3)

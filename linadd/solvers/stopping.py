@@ -16,7 +16,7 @@ import numpy as np
 
 from linadd import penalty
 from linadd._jit import compiled, stream_threads
-from linadd.census import row_groups
+from linadd.chunks import row_groups
 from linadd.encoders.exact import certify_rows, decide, make_scratch, scores_of_zero, values_of
 from linadd.losses import conjugate, dual_upper, loss_curvature, loss_slope, loss_value
 from linadd.solvers.outputs import row_cost, row_costs

@@ -3,7 +3,7 @@
 import numpy as np
 import scipy.sparse
 
-from linadd.chunks import Chunk
+from linadd.chunks import Chunk, csr_rows
 from linadd.errors import DataError
 from linadd.sources.base import Source, array_fingerprint, check_length, check_table, plain_labels, rows_of_bytes
 
@@ -123,23 +123,6 @@ def canonical_csr(X):
         X = X.copy()
         X.sum_duplicates()
     return X
-
-
-def csr_rows(values, indices, indptr, shape):
-    """The csr_array of its parts, with int32 indices if they suffice: compiled loops then meet one type."""
-    index_dtype = np.int32 if max(shape[1], len(indices)) < 2**31 else np.int64
-    indices, indptr = (index.astype(index_dtype, copy=False) for index in (indices, indptr))
-    return scipy.sparse.csr_array((values, indices, indptr), shape=shape)
-
-
-def join_rows(pieces):
-    """Tables of the same columns, dense or csr_array, below each other; a single one is not copied."""
-    if len(pieces) == 1:
-        return pieces[0]
-    if scipy.sparse.issparse(pieces[0]):
-        X = scipy.sparse.vstack(pieces, format="csr")
-        return csr_rows(X.data, X.indices, X.indptr, X.shape)
-    return np.concatenate(pieces)
 
 
 def as_array(data, what, origin):

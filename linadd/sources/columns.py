@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import scipy.sparse
 
+from linadd.chunks import csr_rows
 from linadd.errors import DataError
-from linadd.sources.arrays import csr_rows
 from linadd.sources.base import Source
 
 __all__ = ["match_columns"]

@@ -6,8 +6,9 @@ import threading
 import numpy as np
 import scipy.sparse
 
+from linadd.chunks import join_rows
 from linadd.errors import DataError
-from linadd.sources.arrays import ArraySource, canonical_csr, join_rows
+from linadd.sources.arrays import ArraySource, canonical_csr
 from linadd.sources.base import array_fingerprint, check_table, rows_of_bytes
 
 __all__ = ["DaskSource"]

@@ -3,7 +3,7 @@
 import numpy as np
 
 from linadd._jit import compiled
-from linadd.sources.arrays import csr_rows
+from linadd.chunks import csr_rows
 from linadd.sources.decimals import ends_token, is_blank, is_digit, parse_decimals
 
 __all__ = ["LibsvmParser"]

@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from linadd.chunks import Chunk
+from linadd.chunks import Chunk, join_rows
 from linadd.errors import ConfigError, DataError
-from linadd.sources.arrays import join_rows
 from linadd.sources.base import Source, plain_labels
 
 __all__ = ["WhereSource"]

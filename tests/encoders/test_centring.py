@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from linadd.census import row_groups
-from linadd.chunks import Chunk
+from linadd.chunks import Chunk, row_groups
 from linadd.encoders import make_encoder
 from linadd.encoders.centring import CodeMoments
 from linadd.encoders.centring import located as located_pieces
