@@ -1,15 +1,16 @@
 """Time the sparse kernel classifiers, single thread; those of Rodeo are in the tables of `reproduce_rodeo.py`.
 
-    OPENBLAS_NUM_THREADS=1 python scripts/bench_kernel.py --data ../shared/data [--only inner ivm gpc large lspc online]
+    OPENBLAS_NUM_THREADS=1 python scripts/bench_kernel.py --data ../shared/data [--only NAME ...]
 
 inner: one inner loop of the sparse GP on banana (n = 4000, d_max 80) for each selection. ivm: 10,000 rows of ijcnn1
 with at most 200 import vectors against scikit-learn's calibrated SVC; also with one length a feature, which a sparse GP
-learns on 2,000 of the rows (its time counts). gpc: both Gaussian process classifiers against scikit-learn's
-GaussianProcessClassifier at n = 2000. large: covertype 2 against the rest, n = 100,000, with its peak memory. lspc: the
-least-squares classifier on example 1 of the Rodeo paper, with parameters given and with all of its cross-validation,
-then streamed from a file of 1,000,000 x 20 generated rows, with its peak memory (of the process: run it alone). online:
-the sparse online GP with EP at a budget of 100 on one class of USPS. Times are CPU seconds (the machine may be shared):
-the least, the median and the largest of some repeats. `--quick` runs all of it on toy sizes.
+learns on 2,000 of the rows (its time counts). chosen: the same with lambda and C chosen on held-out rows. gpc: both
+Gaussian process classifiers against scikit-learn's GaussianProcessClassifier at n = 2000. large: covertype 2 against
+the rest, n = 100,000, with its peak memory. lspc: the least-squares classifier on example 1 of the Rodeo paper, with
+parameters given and with all of its cross-validation, then streamed from a file of 1,000,000 x 20 generated rows, with
+its peak memory (of the process: run it alone). online: the sparse online GP with EP at a budget of 100 on one class of
+USPS. Times are CPU seconds (the machine may be shared): the least, the median and the largest of some repeats.
+`--quick` runs all of it on toy sizes.
 """
 
 import argparse
@@ -91,6 +92,19 @@ def bench_inner(folder, quick):
         print(f"| {name} {n_candidates or ''} | {text} | {state.nlp():.4f} |")
 
 
+def learned_lengths(X, y):
+    """A kernel with one length a feature, which a sparse GP learns on the first 2,000 rows."""
+    gp = SparseGPClassifier("ard", n_basis=60, n_candidates=2, scale=None, max_outer_iter=4, n_restarts=1,
+                            random_state=0).fit(X[:2000], y[:2000])
+    return ARD(1.0, gp.kernel_.length_scales)
+
+
+def import_vectors(kernel, n_candidates, n_additions, reg_lambda, most):
+    """An import vector machine of the comparison."""
+    return ImportVectorMachine(kernel, reg_lambda, scale=None, tol=0, max_import_vectors=most, random_state=0,
+                               n_candidates=n_candidates, n_additions=n_additions)
+
+
 def bench_ivm(folder, quick):
     """Import vectors against support vectors."""
     n, n_test, most = (300, 300, 20) if quick else (10_000, 20_000, 200)
@@ -105,13 +119,8 @@ def bench_ivm(folder, quick):
     isotropic = RBF(1.0, float(np.sqrt(X.shape[1] / 2)))
 
     def fit(learns_lengths, n_candidates, n_additions, reg_lambda, most):
-        kernel = isotropic
-        if learns_lengths:
-            gp = SparseGPClassifier("ard", n_basis=60, n_candidates=2, scale=None, max_outer_iter=4, n_restarts=1,
-                                    random_state=0).fit(X[:2000], y[:2000])
-            kernel = ARD(1.0, gp.kernel_.length_scales)
-        return ImportVectorMachine(kernel, reg_lambda, scale=None, tol=0, max_import_vectors=most, random_state=0,
-                                   n_candidates=n_candidates, n_additions=n_additions).fit(X, y)
+        kernel = learned_lengths(X, y) if learns_lengths else isotropic
+        return import_vectors(kernel, n_candidates, n_additions, reg_lambda, most).fit(X, y)
 
     for case in ((False, 59, 1, 1e-2, most), (False, 300, 10, 1e-2, most), (False, 300, 20, 1e-2, most),
                  (False, 400, 40, 1e-2, most), (True, 200, 20, 3e-4, most * 19 // 20),
@@ -121,6 +130,31 @@ def bench_ivm(folder, quick):
         print(f"| ImportVectorMachine, {case[2]} of {case[1]} candidates a step, "
               f"{'a length a feature' if case[0] else 'one length'} | {text} | "
               f"{len(model.import_indices_)} | {error:.4f} | {loss:.4f} |")
+
+
+def bench_chosen(folder, quick):
+    """Import vectors against support vectors, lambda and C chosen on a fifth of the training rows, for some draws."""
+    n, n_test, most, n_draws = (300, 300, 20, 1) if quick else (10_000, 20_000, 190, 3)
+    print(f"\n| ijcnn1, n = {n}, chosen on held-out rows | parameter | CPU seconds | vectors | test error | "
+          "log loss |\n|---|---|---|---|---|---|")
+    for draw in range(n_draws):
+        X, y, X_test, y_test = load(folder, "ijcnn1.npz", n, n_test, draw)
+        part = n * 4 // 5
+
+        def ivm(X, y, reg_lambda):
+            return import_vectors(learned_lengths(X, y), 200, 38, reg_lambda, most).fit(X, y)
+
+        def svc(X, y, C):
+            return CalibratedClassifierCV(SVC(C=C, gamma=1 / X.shape[1])).fit(X, y)
+
+        for name, fit, values in (("ImportVectorMachine", ivm, (1e-4, 3e-4, 1e-3, 3e-3)),
+                                  ("CalibratedClassifierCV(SVC)", svc, (1, 10, 100))):
+            errors = [np.mean(fit(X[:part], y[:part], value).predict(X[part:]) != y[part:]) for value in values]
+            best = values[int(np.argmin(errors))]
+            model, text, _ = timed(lambda fit=fit, best=best, X=X, y=y: fit(X, y, best), 1 if quick else 3)
+            plain = SVC(C=best, gamma=1 / X.shape[1]).fit(X, y).support_ if fit is svc else model.import_indices_
+            error, loss = error_and_log_loss(model, X_test, y_test)
+            print(f"| {name}, draw {draw} | {best:g} | {text} | {len(plain)} | {error:.4f} | {loss:.4f} |")
 
 
 def bench_gpc(folder, quick):
@@ -227,8 +261,8 @@ def bench_online(folder, quick):
           f"| {len(X):,} rows | {text} | {model.n_sweeps_} |")
 
 
-BENCHES = {"inner": bench_inner, "ivm": bench_ivm, "gpc": bench_gpc, "large": bench_large, "lspc": bench_lspc,
-           "online": bench_online}
+BENCHES = {"inner": bench_inner, "ivm": bench_ivm, "chosen": bench_chosen, "gpc": bench_gpc, "large": bench_large,
+           "lspc": bench_lspc, "online": bench_online}
 
 
 def main():
