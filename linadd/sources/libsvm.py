@@ -2,8 +2,10 @@
 
 One scan at opening finds the rows and checks every line. It keeps the byte position of each 256th row, so that any rows
 can be read without the ones before them. Blank lines, `#` comments and `qid:` entries are skipped, CRLF is accepted.
+Lines whose indices do not rise are sorted, and a log line says so.
 """
 
+import logging
 import re
 
 import numpy as np
@@ -15,6 +17,8 @@ from linadd.sources.libsvm_parser import LibsvmParser
 from linadd.sources.text import COMPRESSED, PlainText, line_blocks
 
 __all__ = ["LibsvmSource"]
+
+logger = logging.getLogger(__name__)
 
 MARK_ROWS = 256
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -37,7 +41,7 @@ class LibsvmSource(Source):
     Raises
     ------
     DataError
-        With the line: an index below the base or beyond `n_features`, indices that do not rise, a malformed entry.
+        With the line: an index below the base, beyond `n_features` or twice on the line, a malformed entry.
         Also an archive that is damaged, and a file that changed after it was opened.
 
     Attributes
@@ -102,6 +106,8 @@ class LibsvmSource(Source):
             raise DataError("has no rows. Give data that have some.", source=self.origin)
         if n_entries == 0 and n_features is None:
             raise DataError("has no INDEX:VALUE on any line. Give data that have some.", source=self.origin)
+        if not parser.is_sorted:
+            logger.info("%s: holds lines whose indices do not rise; they are sorted as they are read", self.origin)
         self.n_rows, self.n_entries, self.n_features = n_rows, n_entries, n_features or parser.width
         self.has_labels, self._has_gaps = parser.has_labels, parser.n_lines > n_rows
         marks.append(([self._text.stamp[0]], [parser.n_lines], [n_entries]))

@@ -1,4 +1,8 @@
-"""The compiled parser of libsvm text: whole lines in, labels and CSR arrays out, or the line and token at fault."""
+"""The compiled parser of libsvm text: whole lines in, labels and CSR arrays out, or the line and token at fault.
+
+LIBLINEAR refuses a line whose indices do not rise, scikit-learn takes it as it stands: here it is sorted. What has no
+one meaning, an index that stands twice on a line, is refused.
+"""
 
 import numpy as np
 
@@ -9,10 +13,10 @@ from linadd.sources.decimals import ends_token, is_blank, is_digit, parse_decima
 __all__ = ["LibsvmParser"]
 
 # Entries of the parser's state: what it has filled, the last line, token and index, and of all text so far the largest
-# index and whether lines have labels (1, 0, or -1 before the first).
-ROWS, ENTRIES, LINE, TOKEN, INDEX, PREVIOUS, LARGEST, LABELLED = range(8)
+# index, whether lines have labels (1, 0, or -1 before the first) and how many indices do not exceed the one before.
+ROWS, ENTRIES, LINE, TOKEN, INDEX, LARGEST, LABELLED, FALLS = range(8)
 # What stopped the parser.
-DONE, MALFORMED, BAD_LABEL, BELOW_BASE, NOT_RISING, BEYOND_WIDTH, LABEL_DIFFERS, NO_ROOM = range(8)
+DONE, MALFORMED, BAD_LABEL, BELOW_BASE, REPEATED, BEYOND_WIDTH, LABEL_DIFFERS, NO_ROOM = range(8)
 
 NEWLINE, HASH, COLON = 10, 35, 58
 
@@ -81,6 +85,11 @@ class LibsvmParser:
         return int(self.state[LARGEST]) - self.index_base + 1
 
     @property
+    def is_sorted(self):
+        """Whether the indices of every line rose so far."""
+        return bool(self.state[FALLS] == 0)
+
+    @property
     def has_labels(self):
         """Whether lines lead with a label."""
         return bool(self.state[LABELLED] == 1)
@@ -98,7 +107,7 @@ class LibsvmParser:
         str or None
             What is wrong on line `n_lines`, and what to do; None if all is well.
         """
-        row, entry = self.n_rows, self.n_entries
+        row, entry, n_falls = self.n_rows, self.n_entries, self.state[FALLS]
         labels, numbers = self.labels, self.numbers  # positions in this block
         arrays = (self.starts, self.lines, labels, self.indptr, self.indices, numbers)
         status = split_lines(text, self.state, self.limits, *arrays)
@@ -113,19 +122,37 @@ class LibsvmParser:
             line = self.lines[np.searchsorted(self.indptr[: self.n_rows + 1], entry + bad, "right") - 1]
             if status != BAD_LABEL or line < self.state[LINE]:
                 status, self.state[LINE], self.state[TOKEN] = MALFORMED, line, numbers[entry + bad]
+        if self.state[FALLS] > n_falls:
+            line, position, index = self._sort_rows(row, entry)
+            if line is not None and (status == DONE or line < self.state[LINE]):
+                status, self.state[[LINE, TOKEN, INDEX]] = REPEATED, (line, position, index)
         return None if status == DONE else self._explain(status, text)
+
+    def _sort_rows(self, first_row, first_entry):
+        """Sort the entries of the last whole rows by index; (line, position, index) of a repeated one, or Nones."""
+        last = self.indptr[self.n_rows]
+        rows = np.repeat(np.arange(first_row, self.n_rows), np.diff(self.indptr[first_row : self.n_rows + 1]))
+        columns = [part[first_entry:last] for part in (self.indices, self.values, self.numbers)]
+        order = np.lexsort((columns[0], rows))
+        for part in columns:
+            part[:] = part[order]
+        repeated = np.flatnonzero((np.diff(columns[0]) == 0) & (np.diff(rows) == 0))
+        if not len(repeated):
+            return None, None, None
+        second = repeated[0] + 1
+        return self.lines[rows[second]], columns[2][second], columns[0][second] + self.index_base
 
     def _explain(self, status, text):
         """The line's fault, with the token, and the remedy."""
         token = repr(token_at(text, self.state[TOKEN]).decode(errors="replace")[:40])
-        index, previous, base = self.state[INDEX], self.state[PREVIOUS], self.index_base
+        index, base = self.state[INDEX], self.index_base
         remedy = "Use --index-base 0 if the file counts from 0." if base == 1 else "Correct the line."
         other = "a label, unlike" if self.state[LABELLED] == 0 else "no label, unlike"
         return {
             MALFORMED: f"{token} is not INDEX:VALUE. Correct the line.",
             BAD_LABEL: f"label {token} is not a number. Number the classes, as in 1, 2, 3.",
             BELOW_BASE: f"index {index} in {token} is below the first index, {base}. {remedy}",
-            NOT_RISING: f"index {index} in {token} comes after index {previous}. Sort each line by index, once each.",
+            REPEATED: f"index {index} in {token} stands there already. Give each index once a line.",
             BEYOND_WIDTH: f"index {index} in {token} is beyond the last one, {self.limits[1]}. Is it the right file?",
             NO_ROOM: "is more than there was at the first look. Open the file again.",
             LABEL_DIFFERS: f"{token} is {other} the lines before. Label every line, or none.",
@@ -186,7 +213,8 @@ def token_end(text, position):
 def split_lines(text, state, limits, starts, lines, labels, indptr, indices, numbers):
     """Split lines into rows and entries up to the end or a fault: indices, and where labels and values begin."""
     row, entry, line, widest, labelled = state[ROWS], state[ENTRIES], state[LINE], state[LARGEST], state[LABELLED]
-    i = token = index = previous = 0
+    n_falls = state[FALLS]
+    i = token = index = 0
     status = DONE
     while i < len(text) and status == DONE:
         start = i
@@ -218,24 +246,24 @@ def split_lines(text, state, limits, starts, lines, labels, indptr, indices, num
                     index = index * 10 + np.int64(text[i]) - 48
                     i += 1
                 is_entry = i > token and text[i] == COLON and not ends_token(text[i + 1])
-                if is_entry and previous < index <= limits[1] and entry < len(numbers):
+                if is_entry and limits[0] <= index <= limits[1] and entry < len(numbers):
                     indices[entry], numbers[entry] = index - limits[0], i + 1
                     entry += 1
+                    n_falls += index <= previous
                     previous = index
+                    widest = max(widest, index)
                 elif is_entry:
-                    status = NO_ROOM if entry == len(numbers) else NOT_RISING
-                    status = BEYOND_WIDTH if index > limits[1] else BELOW_BASE if index < limits[0] else status
+                    status = BEYOND_WIDTH if index > limits[1] else BELOW_BASE if index < limits[0] else NO_ROOM
                 else:
                     is_query = text[i] == 113 and text[i + 1] == 105 and text[i + 2] == 100 and text[i + 3] == COLON
                     status = DONE if is_query and entry == indptr[row] else MALFORMED
                 while not ends_token(text[i]):
                     i += 1
-            widest = max(widest, previous)
             if status == DONE:
                 row += 1
                 indptr[row] = entry
         while text[i] != NEWLINE:
             i += 1
         i += 1
-    state[:] = (row, entry, line, token, index, previous, widest, labelled)
+    state[:] = (row, entry, line, token, index, widest, labelled, n_falls)
     return status

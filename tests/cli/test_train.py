@@ -213,7 +213,7 @@ def test_a_regression_target_is_refused(linadd, tmp_path):
     ("second_line", "message"),
     [
         ("1 0:1", "index 0 in '0:1' is below the first index, 1. Use --index-base 0 if the file counts from 0."),
-        ("1 3:1 2:1", "index 2 in '2:1' comes after index 3. Sort each line by index, once each."),
+        ("1 3:1 2:2 3:1", "index 3 in '3:1' stands there already. Give each index once a line."),
         ("1 3:x", "'3:x' is not INDEX:VALUE. Correct the line."),
     ],
 )

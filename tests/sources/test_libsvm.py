@@ -57,6 +57,15 @@ def test_index_base(tmp_path):
     assert refusal(open_source, path, index_base=2, error=ConfigError) == message
 
 
+def test_lines_that_do_not_rise_are_sorted_and_said(tmp_path, caplog):
+    caplog.set_level("INFO")
+    path = write(tmp_path / "a.svm", "1 3:3 1:1\n-1 2:2\n")
+    assert open_source(path).read(0, 2).X.toarray().tolist() == [[1, 0, 3], [0, 2, 0]]
+    assert caplog.messages == [f"{path}: holds lines whose indices do not rise; they are sorted as they are read"]
+    message = f"{path}, row 3: index 1 in '1:5' stands there already. Give each index once a line."
+    assert refusal(open_source, write(path, "1 3:3 1:1\n\n-1 1:2 4:1 1:5\n")) == message
+
+
 def test_width(tmp_path):
     path = write(tmp_path / "a.svm", "1 1:1\n-1 2:1\n")
     assert open_source(path, n_features=3).read(0, 2).X.toarray().tolist() == [[1, 0, 0], [0, 1, 0]]
