@@ -11,6 +11,7 @@ from dataclasses import replace
 from linadd.errors import ConfigError, DataError
 from linadd.sources.arrays import ArraySource, SparseSource
 from linadd.sources.base import ReadOptions, Source, reading
+from linadd.sources.columns import last_number, select_columns
 from linadd.sources.dask_arrays import DaskSource
 from linadd.sources.frames import FrameSource
 from linadd.sources.hdf5 import HDF5Source
@@ -40,6 +41,9 @@ def open_source(
     chunk_rows=None,
     index_base="auto",
     n_features=None,
+    features=None,
+    drop=None,
+    match=None,
 ):
     """Open data of any kind that linadd reads as a `Source` of rows.
 
@@ -62,7 +66,14 @@ def open_source(
     index_base : {"auto", 0, 1}
         First feature index of libsvm text; "auto" is 1, and an index 0 is an error that names this option.
     n_features : int, optional
-        Features that the data must have; libsvm text of fewer is padded with zeros.
+        Features that the source must have; libsvm text of fewer is padded with zeros.
+    features, drop : str or list of str, optional
+        Columns to read, and of these (or of all) those to leave out: names, several in a text separated by commas, or
+        patterns of the shell (`pixel*`); where columns have no names their numbers from 1, or ranges (`3-10`). They
+        keep the order of the data.
+    match : list of str, optional
+        Names of the features of a model: data with names are put into their order, and columns that are not among them
+        are left out. Columns of data without names count by position.
 
     Returns
     -------
@@ -77,16 +88,20 @@ def open_source(
     """
     if chunk_rows is not None and not (isinstance(chunk_rows, int) and chunk_rows >= 1):
         raise ConfigError(f"chunk_rows is {chunk_rows!r}. Give a whole number of rows, at least 1.")
-    options = ReadOptions(group, x, y_name if y is None else y, weights, index_base, n_features)
+    columns = [names_of(*each) for each in (("features", features), ("drop", drop), ("match", match))]
+    options = ReadOptions(group, x, y_name if y is None else y, weights, index_base, n_features, *columns)
     if isinstance(data, Source):
         options.refuse(data.origin, "an open source", "group", "x", "y", "weights", "index_base")
-        source = copy.copy(data)
+        source = select_columns(copy.copy(data), options)
     elif isinstance(data, (str, os.PathLike)):
         source = open_file(os.fspath(data), options)
     else:
         options.refuse("array", "data in memory", "group", "x", "index_base", *([] if y is not None else ["y"]))
         array_source = next(candidate for candidate in ARRAY_SOURCES if candidate.accepts(data))
-        source = array_source(data, y, weights)
+        if array_source.selects_columns:
+            source = array_source(data, y, weights, options)
+        else:
+            source = select_columns(array_source(data, y, weights), options)
     if n_features is not None and source.n_features != n_features:
         message = f"has {source.n_features} features; {n_features} are needed. Give data of the same columns."
         raise DataError(message, source=source.origin)
@@ -111,7 +126,27 @@ def open_file(text, options):
         known = ", ".join(SOURCES)
         message = f"the format is unknown: neither its suffix {suffix!r} nor its content is one of {known}."
         raise DataError(f"{message} Convert it to one of them.", source=path)
-    return source(path, replace(options, group=options.group if group is None else group))
+    options = replace(options, group=options.group if group is None else group)
+    if source.selects_columns:
+        return source(path, options)
+    # Columns beyond the last that text holds are zero, also where a model's names are numbers of columns.
+    last = last_number(options.match)
+    is_chosen = last or options.features is not None or options.drop is not None
+    opened = source(path, replace(options, n_features=None) if is_chosen else options)
+    if opened.is_sparse and opened.n_features < last:
+        opened.close()
+        opened = source(path, replace(options, n_features=last))
+    return select_columns(opened, options)
+
+
+def names_of(option, names):
+    """A tuple of names from a text or a list of them; None for None."""
+    if names is None or isinstance(names, str):
+        return None if names is None else (names,)
+    try:
+        return tuple(map(str, names))
+    except TypeError:
+        raise ConfigError(f"{option} is {names!r}. Give a list of names.") from None
 
 
 def split_group(text):

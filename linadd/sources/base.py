@@ -17,7 +17,7 @@ import scipy.sparse
 from linadd.chunks import prefetch
 from linadd.errors import ConfigError, DataError
 
-__all__ = ["ReadOptions", "Source"]
+__all__ = ["ReadOptions", "Source", "WrappedSource"]
 
 # A reader chunk of about this size keeps the call overhead below a percent and three of them in the nearer caches.
 CHUNK_BYTES = 8 << 20
@@ -33,6 +33,9 @@ class ReadOptions:
     weights: object = None
     index_base: int | str = "auto"
     n_features: int | None = None
+    features: tuple[str, ...] | None = None
+    drop: tuple[str, ...] | None = None
+    match: tuple[str, ...] | None = None
 
     def refuse(self, origin, kind, *names):
         """Raise ConfigError for the first of the options that was given though a kind of data has no use for it.
@@ -70,6 +73,9 @@ class Source(ABC):
         Whether chunks carry a `scipy.sparse.csr_array`.
     chunk_rows : int
         Rows of a reader chunk.
+    selects_columns : bool
+        Class attribute: whether the constructor takes a ReadOptions and delivers the columns that `choose_columns` of
+        `sources/columns.py` finds by it. Other sources deliver all their columns, and are wrapped.
 
     A subclass sets them in its constructor, and `kind`, its name in messages; it writes `_read` and `fingerprint`. One
     of arrays takes (X, y, weights) and has `accepts(data)`; one of files takes (path, ReadOptions) and has `suffixes`
@@ -84,6 +90,7 @@ class Source(ABC):
     has_labels = False
     has_weights = False
     is_sparse = False
+    selects_columns = False
 
     def _read(self, start, stop):
         """Chunk of rows start..stop-1, as stored."""
@@ -190,6 +197,31 @@ class Source(ABC):
 
     def __exit__(self, *exception):
         self.close()
+
+
+class WrappedSource(Source):
+    """A source that delivers another one's rows in another form: the same attributes, unless a subclass changes them.
+
+    Parameters
+    ----------
+    source : Source
+        The rows; closed with this one.
+    """
+
+    def __init__(self, source):
+        self.source = source
+        self.origin, self.kind, self.dtype = source.origin, source.kind, source.dtype
+        self.n_rows, self.n_features, self.chunk_rows = source.n_rows, source.n_features, source.chunk_rows
+        self.feature_names, self.class_names = source.feature_names, source.class_names
+        self.has_labels, self.has_weights, self.is_sparse = source.has_labels, source.has_weights, source.is_sparse
+
+    def label_remedy(self):
+        """As the source says."""
+        return self.source.label_remedy()
+
+    def close(self):
+        """Close the source."""
+        self.source.close()
 
 
 def rows_of_bytes(row_bytes):

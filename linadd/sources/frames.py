@@ -10,10 +10,12 @@ import numpy as np
 
 from linadd.errors import DataError
 from linadd.sources.arrays import ArraySource
-from linadd.sources.base import array_fingerprint, check_table, dtype_remedy, rows_of_bytes
+from linadd.sources.base import ReadOptions, array_fingerprint, check_table, dtype_remedy, rows_of_bytes
+from linadd.sources.columns import choose_columns
 
 __all__ = ["FrameSource"]
 
+ALL_COLUMNS = ReadOptions()
 # Polars' names of the types that NumPy has.
 POLARS_TYPES = {"Boolean": "bool"} | {
     name: name.lower() for name in ("Float32", "Float64", *(f"{s}Int{n}" for s in ("", "U") for n in (8, 16, 32, 64)))
@@ -29,6 +31,8 @@ class FrameSource(ArraySource):
         Every column of numbers or booleans, nullable types too as long as no value is missing.
     y, weights : array_like or column, shape (n_rows,), or None
         As for `ArraySource`.
+    options : ReadOptions
+        Which columns are read.
 
     Raises
     ------
@@ -37,18 +41,20 @@ class FrameSource(ArraySource):
     """
 
     kind = "a frame"
+    selects_columns = True
 
     @staticmethod
     def accepts(data):
         """Whether `data` is a frame; imports neither library, without which there is none."""
         return library_of(data) is not None
 
-    def __init__(self, X, y=None, weights=None):
+    def __init__(self, X, y=None, weights=None, options=ALL_COLUMNS):
         self.library = library_of(X)
         self.origin, self.names = f"{self.library} frame", ("X", "y", "weights")
-        columns = list(X.columns)
-        if all(isinstance(name, str) for name in columns):
-            self.feature_names = columns
+        names = list(X.columns) if all(isinstance(name, str) for name in X.columns) else None
+        order, self.feature_names = choose_columns(options, names, X.shape[1], self.origin)
+        if order is not None:
+            X = X[:, order] if self.library == "polars" else X.iloc[:, order]
         types = [numpy_type(dtype) for dtype in X.dtypes]
         for j, (dtype, stored) in enumerate(zip(X.dtypes, types, strict=True)):
             remedy = "Encode it as numbers, or drop it." if stored is None else dtype_remedy(stored)

@@ -4,7 +4,7 @@ import numpy as np
 
 from linadd.chunks import Chunk, join_rows
 from linadd.errors import ConfigError, DataError
-from linadd.sources.base import Source, plain_labels
+from linadd.sources.base import WrappedSource, plain_labels
 
 __all__ = ["WhereSource"]
 
@@ -13,7 +13,7 @@ STEP = 1 << 12
 READ_ROWS = 256 * STEP
 
 
-class WhereSource(Source):
+class WhereSource(WrappedSource):
     """The selected rows of a source, in its order; chunks name rows as the file counts them.
 
     The selection takes one bit a row. Rows are read by spans of the source's own chunks.
@@ -35,11 +35,8 @@ class WhereSource(Source):
     """
 
     def __init__(self, source, where):
-        self.source, self.where = source, {name: list(np.atleast_1d(values)) for name, values in where.items()}
-        self.origin, self.kind, self.dtype = source.origin, source.kind, source.dtype
-        self.n_features, self.is_sparse, self.chunk_rows = source.n_features, source.is_sparse, source.chunk_rows
-        self.feature_names, self.class_names = source.feature_names, source.class_names
-        self.has_labels, self.has_weights = source.has_labels, source.has_weights
+        super().__init__(source)
+        self.where = {name: list(np.atleast_1d(values)) for name, values in where.items()}
         there = source.selectors()
         for name in self.where:
             if name not in there:
@@ -103,11 +100,3 @@ class WhereSource(Source):
     def fingerprint(self):
         """Of the source, with the condition."""
         return self.source.fingerprint() | {"where": {name: list(map(str, each)) for name, each in self.where.items()}}
-
-    def label_remedy(self):
-        """As the source says."""
-        return self.source.label_remedy()
-
-    def close(self):
-        """Close the source."""
-        self.source.close()

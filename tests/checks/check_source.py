@@ -3,6 +3,7 @@
 The table's values are their positions (`position_table`), so that a lost, repeated or misplaced row shows.
 """
 
+import json
 import os
 import pickle
 import threading
@@ -330,6 +331,24 @@ def check_input_is_not_changed(name, folder):
     for _ in open_source(data, **own).chunks():
         pass
     assert content(data) == before
+
+
+def check_columns_are_chosen(name, folder):
+    X, y, weight = position_table(9, 4)
+    whole = open_table(name, folder, X, y, weight)
+    names = whole.feature_names or ["1", "2", "3", "4"]
+    few = {"features": [names[3], names[0], names[1]], "drop": names[1]}
+    prints = [json.dumps(whole.fingerprint())]
+    for options, kept in ((few, [0, 3]), ({"match": names[1::2]}, [1, 3])):
+        source = open_table(name, folder, X, y, weight, **options)
+        assert source.feature_names == [names[j] for j in kept] and source.n_features == 2
+        assert source.is_sparse == whole.is_sparse and source.dtype == whole.dtype
+        chunk = source.read(2, 7)
+        np.testing.assert_array_equal(dense(chunk), X[2:7, kept])
+        np.testing.assert_array_equal(chunk.y, y[2:7])
+        assert (chunk.weight is None) == (name in WITHOUT_WEIGHTS)
+        prints.append(json.dumps(source.fingerprint()))
+    assert len(set(prints)) == 3
 
 
 def check_fingerprint_follows_the_data(name, folder):
