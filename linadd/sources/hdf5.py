@@ -180,14 +180,17 @@ class HDF5Source(Source):
             return None
         if not isinstance(name, str):
             raise ConfigError(f"{self.origin}: {option} is an array; for HDF5 it must be the name of a dataset.")
-        dataset = group.get(name)
+        link = group.get(name, getlink=True) if name in group else None
+        try:
+            dataset = None if link is None else group[name]  # get() would take one that is damaged for none
+        except (KeyError, OSError):
+            if not isinstance(link, h5py.ExternalLink):
+                raise
+            message = f"dataset {name!r} is a link to {link.filename!r}, which cannot be opened. Put it there."
+            raise DataError(message, source=self.origin) from None
         if isinstance(dataset, h5py.Dataset):
             self._check_filters(dataset, name)
             return name
-        link = group.get(name, getlink=True) if name in group else None
-        if isinstance(link, h5py.ExternalLink):
-            message = f"dataset {name!r} is a link to {link.filename!r}, which cannot be opened. Put it there."
-            raise DataError(message, source=self.origin)
         if name == optional:
             return None
         state = "is a group" if isinstance(dataset, h5py.Group) else "does not exist"

@@ -254,6 +254,19 @@ def test_damaged_files_are_one_line(tmp_path):
     )
 
 
+def test_a_damaged_dataset_is_not_taken_for_none(tmp_path):
+    path = write(tmp_path / "a.h5", y=Y)
+    with h5py.File(path) as file:
+        header = h5py.h5o.get_info(file["y"].id).addr
+    content = bytearray(path.read_bytes())
+    content[header] = 77
+    path.write_bytes(content)
+    assert refusal(open_source, path) == (
+        f"{path}: its header cannot be read (bad object header version number). "
+        "The file is damaged or of a kind unknown to h5py."
+    )
+
+
 def test_layouts_that_are_slow_by_rows_warn_once_with_the_command(tmp_path):
     path = tmp_path / "wide table.h5"
     with h5py.File(path, "w") as file:

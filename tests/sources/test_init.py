@@ -10,6 +10,8 @@ from linadd.errors import ConfigError
 from linadd.sources import ARRAY_SOURCES, FILE_SOURCES, SOURCES, open_source
 from linadd.sources.columns import ColumnSource
 from linadd.sources.where import WhereSource
+from tests.checks.check_mutated import CASES as MUTATED
+from tests.checks.check_mutated import check_mutants
 from tests.checks.check_source import BUILDERS, CHECKS, FLOAT64_ONLY, open_table, position_table, refusal
 
 
@@ -33,6 +35,11 @@ CASES = [(name, check) for name in BUILDERS for check in CHECKS if name not in F
 @pytest.mark.parametrize(("name", "check"), CASES)
 def test_source(name, check, tmp_path):
     CHECKS[check](name, tmp_path)
+
+
+@pytest.mark.parametrize("name", MUTATED)
+def test_damaged_files_read_right_or_are_refused(name, tmp_path):
+    check_mutants(name, tmp_path)
 
 
 def test_every_source_of_the_lists_is_checked(tmp_path):

@@ -1,0 +1,175 @@
+"""Damaged files: each of many seeded mutants of a whole file reads as the format's own library reads it, or is refused.
+
+What must not happen to any of them: a crash of the process, ten seconds without an answer, more memory than `MEMORY`,
+another exception than DataError, a message of two lines, other values than the library's. To add a format: a Case in
+`CASES`, whose small file holds whatever its format can hold. The mutants of a case are read in one child process.
+"""
+
+import faulthandler
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import h5py
+import numpy as np
+
+from linadd.errors import DataError
+from linadd.sources import open_source
+from tests.checks.check_source import dense, position_table
+
+N_MUTANTS = 200
+SECONDS = 10
+MEMORY = 1 << 30  # bytes of address space above what the imports take
+HEAD_BYTES = 512  # where most formats keep their header
+N_ROWS, N_FEATURES = 30, 4
+X, Y, WEIGHT = position_table(N_ROWS, N_FEATURES, "float32")
+NAMES = np.array(["a", "bé", "c", "d"])
+TEXTS = np.array(["cat", "dog", "épagneul"])[Y]
+
+
+class Case(NamedTuple):
+    """A format of files.
+
+    Attributes
+    ----------
+    name : str
+        Name of the file.
+    write : callable
+        write(path) writes a whole file.
+    own : callable
+        own(path, rows) gives X and y (or None) of a slice of rows by the format's own library.
+    options : dict
+        For `open_source`.
+    """
+
+    name: str
+    write: Callable
+    own: Callable
+    options: dict | None = None
+
+
+def write_npy(path):
+    np.save(path, X)
+
+
+def own_npy(path, rows):
+    return np.load(path)[rows], None
+
+
+def write_npz(path):
+    np.savez_compressed(path, X=X, y=TEXTS, feature_names=NAMES)
+
+
+def own_npz(path, rows):
+    with np.load(path) as archive:
+        return archive["X"][rows], archive["y"][rows] if "y" in archive else None
+
+
+def write_hdf5(path, **layout):
+    with h5py.File(path, "w") as file:
+        file.create_dataset("X", data=X, **layout)
+        file["y"], file["weight"] = Y, WEIGHT
+
+
+def own_hdf5(path, rows):
+    with h5py.File(path) as file:
+        if "y" not in file or isinstance(file["y"], h5py.Group):
+            return file["X"][rows], None
+        y = file["y"]
+        return file["X"][rows], (y.asstr() if y.dtype.kind == "O" else y)[rows]
+
+
+CASES = {
+    "npy": Case("data.npy", write_npy, own_npy),
+    "npz": Case("data.npz", write_npz, own_npz),
+    "hdf5": Case("data.h5", write_hdf5, own_hdf5),
+    "hdf5_packed": Case("data.h5", lambda path: write_hdf5(path, chunks=(7, 2), compression="gzip"), own_hdf5),
+}
+
+
+def mutant(content, seed):
+    """The bytes of a file, damaged in one of six ways."""
+    random = np.random.default_rng(seed)
+    content, n_bytes = np.frombuffer(content, np.uint8).copy(), len(content)
+    kind, size = random.integers(6), int(random.integers(1, 5))
+    n_head = n_bytes if random.random() < 0.5 else min(n_bytes, HEAD_BYTES)
+    if kind == 0:  # some bits
+        content[random.integers(n_bytes, size=size)] ^= (1 << random.integers(8, size=size)).astype(np.uint8)
+    elif kind == 1:  # some bytes, of the header in half of the cases
+        content[random.integers(n_head, size=size)] = random.integers(256, size=size)
+    elif kind == 2:  # a number in the header: a size, an offset, a count
+        width = 1 << int(random.integers(4))
+        start = int(random.integers(max(n_head - width, 1)))
+        number = int.from_bytes(content[start : start + width].tobytes(), "little")
+        options = (0, 1, number + 1, number - 1, 2 * number, 1 << (8 * width - 1), (1 << 8 * width) - 1, number << 8)
+        number = options[random.integers(len(options))] % (1 << 8 * width)
+        new = np.frombuffer(number.to_bytes(width, "little"), np.uint8)
+        content[start : start + width] = new[: n_bytes - start]
+    elif kind == 3:  # the end is missing
+        content = content[: random.integers(n_bytes)]
+    elif kind == 4:  # a run of zeros, as after a crash of the machine
+        start = random.integers(n_bytes)
+        content[start : start + (1 << random.integers(1, 10))] = 0
+    else:  # bytes too few or too many
+        start, length = random.integers(n_bytes), random.integers(1, 65)
+        part = random.integers(256, size=length) if size % 2 else content[start:start]
+        content = np.concatenate([content[:start], part.astype(np.uint8), content[start + length * (1 - size % 2) :]])
+    return content.tobytes()
+
+
+def outcome(case, path):
+    """What becomes of a mutant: "read" or "refused", or an AssertionError."""
+    try:
+        source = open_source(path, chunk_rows=7, **(case.options or {}))
+        ends = [slice(0, min(3 * N_ROWS, source.n_rows)), slice(max(source.n_rows - N_ROWS, 0), source.n_rows)]
+        found = [source.read(rows.start, rows.stop) for rows in ends]  # all of it, unless the damage has made it long
+    except DataError as error:
+        assert "\n" not in str(error) and os.fspath(path) in str(error), str(error)
+        return "refused"
+    for rows, chunk in zip(ends, found, strict=True):
+        own_X, own_y = case.own(path, rows)
+        np.testing.assert_array_equal(dense(chunk), own_X)
+        if own_y is not None:
+            assert list(map(str, chunk.y.tolist())) == list(map(str, own_y.tolist()))
+    return "read"
+
+
+def address_space():
+    """Bytes of address space that the process takes."""
+    return int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def main(name, folder, first, last):
+    """Read the mutants of a case; a line of standard output says of each what came of it."""
+    case = CASES[name]
+    path = Path(folder) / case.name
+    case.write(path)
+    whole = path.read_bytes()
+    assert outcome(case, path) == "read"
+    faulthandler.enable()
+    limit = address_space() + MEMORY
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    for seed in range(int(first), int(last)):
+        print(f"\nmutant {seed}:", end=" ", flush=True)
+        path.write_bytes(mutant(whole, seed))
+        faulthandler.dump_traceback_later(SECONDS, exit=True)  # from a thread that needs no lock of Python's
+        print(outcome(case, path), end="", flush=True)
+        faulthandler.cancel_dump_traceback_later()
+
+
+def check_mutants(name, folder):
+    """Read the mutants of a case in a child process; each must end well, and some of them be read, some refused."""
+    command = [sys.executable, "-m", "tests.checks.check_mutated", name, str(folder), "0", str(N_MUTANTS)]
+    run = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True)
+    said = run.stdout.splitlines()
+    assert run.returncode == 0, f"{said[-1]}\n{run.stderr}"
+    outcomes = [line.split(": ")[1] for line in said[1:]]
+    assert len(outcomes) == N_MUTANTS and set(outcomes) == {"read", "refused"}
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
