@@ -26,6 +26,7 @@ The tree, in the order in which data flow; a module imports from those above it 
     model.py            the trained classifier: scores, labels, curves, its file
     sparse_kernel/      five kernel classifiers for small data
     validation.py       rows that training does not see: watched after every pass; early stopping
+    embedding.py        the read before training: scale, centre, labels and costs, rows that fit in memory
     advice.py           the warnings of training, with their remedies
     train.py            wires a source, an encoder, a loss and a solver into a model
     stream.py           stochastic gradient over rows as they come

@@ -18,6 +18,7 @@ import numpy as np
 
 from linadd.choices import COSTS, ENCODERS, GRID, METRICS
 from linadd.chunks import prefetch
+from linadd.embedding import embed
 from linadd.encoders import make_encoder
 from linadd.encoders.exact import decide
 from linadd.errors import ConfigError
@@ -27,7 +28,7 @@ from linadd.options import Options
 from linadd.row_sample import PIECE_ROWS, fill_folds
 from linadd.solvers import dual_cd
 from linadd.solvers.memory import Memory
-from linadd.train import Progress, embed, make_problem, make_run, plan_of, survey, train
+from linadd.train import Progress, make_problem, make_run, plan_of, survey, train
 
 __all__ = ["Choice", "Path", "SearchProgress", "SearchResult", "refit", "search"]
 

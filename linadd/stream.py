@@ -3,6 +3,7 @@
 import numpy as np
 
 from linadd.advice import warn_of_data
+from linadd.embedding import check_costs, class_factors, embed, lean
 from linadd.encoders.exact import check_finite
 from linadd.encoders.rows import located
 from linadd.errors import ConfigError, DataError
@@ -11,7 +12,7 @@ from linadd.solvers.base import Start
 from linadd.solvers.blocks import measured
 from linadd.solvers.memory import Memory
 from linadd.solvers.sgd import SGD
-from linadd.train import Progress, check_costs, class_factors, embed, lean, make_problem, plan_of, survey
+from linadd.train import Progress, make_problem, plan_of, survey
 from linadd.validation import places_of
 
 __all__ = ["Stream"]

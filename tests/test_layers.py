@@ -29,6 +29,7 @@ LAYERS = {
     "encoders": 2,
     "solvers": 3,
     "model_file": 3,
+    "embedding": 3.5,
     "shapes": 3.5,
     "calibration": 3.5,
     "model": 4,

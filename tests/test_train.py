@@ -9,6 +9,7 @@ import scipy.sparse
 from sklearn.datasets import load_breast_cancer
 
 from linadd.calibration import Sigmoid
+from linadd.embedding import class_factors
 from linadd.encoders.exact import decide
 from linadd.errors import ConfigError, ConvergenceWarning, DataError, DataWarning
 from linadd.models import load_model
@@ -16,7 +17,7 @@ from linadd.options import Options
 from linadd.row_sample import fill_folds
 from linadd.solvers import SOLVERS
 from linadd.sources import open_source
-from linadd.train import Progress, class_factors, survey, train
+from linadd.train import Progress, survey, train
 from tests.solvers.problems import LOSSES, fit, make_run, thin, toy
 
 KEYS = {

@@ -3,6 +3,7 @@
 import numpy as np
 from scipy.special import xlogy
 
+from linadd.embedding import embed
 from linadd.encoders.exact import encode
 from linadd.losses import HINGE, SQUARED_HINGE
 from linadd.options import Options
@@ -10,7 +11,7 @@ from linadd.penalty import penalised_code
 from linadd.solvers.base import Run
 from linadd.solvers.memory import Memory
 from linadd.sources import open_source
-from linadd.train import Progress, embed, make_problem, plan_of, survey, train
+from linadd.train import Progress, make_problem, plan_of, survey, train
 
 LOSSES = ("hinge", "squared_hinge", "logistic")
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from linadd.embedding import embed
 from linadd.encoders.exact import encode
 from linadd.encoders.rows import locate, positions_dtype
 from linadd.options import Options
@@ -10,7 +11,7 @@ from linadd.solvers.blocks import BlockReader, measured
 from linadd.solvers.memory import Memory
 from linadd.solvers.plan import Plan
 from linadd.sources.arrays import ArraySource
-from linadd.train import Progress, embed, make_problem, plan_of, survey
+from linadd.train import Progress, make_problem, plan_of, survey
 from tests.solvers.problems import explicit_codes, make_run, mean_code, penalty_order, thin, toy
 
 
