@@ -27,6 +27,7 @@ from linadd.sources.base import (
     plain_labels,
     rows_of_bytes,
 )
+from linadd.sources.hdf5_text import read_attribute, read_dataset
 
 __all__ = ["HDF5Source"]
 
@@ -235,18 +236,19 @@ def n_entries(entry):
 
 def read_entries(dataset, start, stop):
     """Entries start..stop-1 of a dataset that has one a row."""
+    rows = slice(start, stop)
     if len(dataset.shape) == 1:
-        return dataset[start:stop]
-    return dataset[start:stop, 0] if dataset.shape[1] == 1 else dataset[0, start:stop]
+        return read_dataset(dataset, rows)
+    return read_dataset(dataset, (rows, 0) if dataset.shape[1] == 1 else (0, rows))
 
 
 def read_names(group, dataset, key, origin, length=None):
     """The list of names `key`: an attribute of the dataset or of the group, or a dataset of the group; None without."""
-    holders = [holder.attrs for holder in (dataset, group) if key in holder.attrs]
+    holders = [holder for holder in (dataset, group) if key in holder.attrs]
     if holders:
-        names = holders[0][key]
-    elif isinstance(group.get(key), h5py.Dataset):
-        names = group[key][()]
+        names = read_attribute(holders[0], key)
+    elif key in group and isinstance(group[key], h5py.Dataset):
+        names = read_dataset(group[key], ())
     else:
         return None
     names = [name.decode() if isinstance(name, bytes) else str(name) for name in np.atleast_1d(names)]

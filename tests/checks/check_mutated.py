@@ -75,6 +75,13 @@ def write_hdf5(path, **layout):
         file["y"], file["weight"] = Y, WEIGHT
 
 
+def write_hdf5_text(path):
+    with h5py.File(path, "w", libver="latest") as file:
+        file.create_dataset("X", data=X, chunks=(7, 3), compression="gzip", shuffle=True)
+        file["y"] = TEXTS.astype(object)
+        file.attrs["feature_names"] = NAMES.astype(object)
+
+
 def own_hdf5(path, rows):
     with h5py.File(path) as file:
         if "y" not in file or isinstance(file["y"], h5py.Group):
@@ -88,6 +95,7 @@ CASES = {
     "npz": Case("data.npz", write_npz, own_npz),
     "hdf5": Case("data.h5", write_hdf5, own_hdf5),
     "hdf5_packed": Case("data.h5", lambda path: write_hdf5(path, chunks=(7, 2), compression="gzip"), own_hdf5),
+    "hdf5_text": Case("data.h5", write_hdf5_text, own_hdf5),
 }
 
 
