@@ -14,8 +14,10 @@ import numpy as np
 from linadd._jit import run_threads, shares
 from linadd.chunks import prefetch
 from linadd.encoders.rows import as_rows, empty_rows, located, make_scratch, measure_rows
+from linadd.solvers.plan import row_bytes
 
 NO_DUALS = np.zeros((0, 0), np.float32)
+READ_AHEAD_SHARE = 0.8  # of the memory that is left
 
 
 class Block(NamedTuple):
@@ -71,9 +73,13 @@ class BlockReader:
             self.whole = whole._replace(duals=self.duals)
         else:
             self.buffer = self.empty(plan.block_chunks * plan.chunk_rows)
+            # Ahead of the solver as far as the memory goes, at best the whole of the next block: else the solver would
+            # wait for the rest of it. A chunk waits as positions; one at a time is there as it was read, too.
             row_values = plan.row_entries or problem.encoder.n_features
-            chunk_bytes = plan.chunk_rows * row_values * (4 + problem.source.dtype.itemsize)
-            self.depth = int(np.clip(memory.left // 2 // chunk_bytes - 1, 1, plan.block_chunks))
+            read_bytes = plan.chunk_rows * row_values * problem.source.dtype.itemsize
+            waiting_bytes = plan.chunk_rows * row_bytes(problem.encoder.n_features, row_entries=plan.row_entries)
+            ahead = READ_AHEAD_SHARE * memory.left - read_bytes
+            self.depth = int(np.clip(ahead // waiting_bytes - 1, 1, plan.block_chunks))
 
     def empty(self, n_rows):
         """A block without content."""

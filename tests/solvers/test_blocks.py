@@ -7,7 +7,7 @@ from linadd.embedding import embed
 from linadd.encoders.exact import encode
 from linadd.encoders.rows import locate, positions_dtype
 from linadd.options import Options
-from linadd.solvers.blocks import BlockReader, measured
+from linadd.solvers.blocks import READ_AHEAD_SHARE, BlockReader, measured
 from linadd.solvers.memory import Memory
 from linadd.solvers.plan import Plan
 from linadd.sources.arrays import ArraySource
@@ -138,8 +138,9 @@ def test_duals_of_a_block_are_kept_when_the_epoch_ends_there():
 
 def test_reading_ahead_stays_within_the_memory_that_is_left():
     problem, plan, memory, source = position_problem()
-    chunk_bytes = plan.chunk_rows * (4 + 8)
-    for left, depth in [(0, 1), (4 * chunk_bytes, 1), (6 * chunk_bytes, 2), (10**6, 2)]:
+    position_bytes, read_bytes = plan.chunk_rows * 4, plan.chunk_rows * 8
+    for chunks, depth in [(0, 1), (2.1, 1), (3.1, 2), (2.9, 1), (100, 2)]:  # room for so many chunks of positions
+        left = 1 + int((chunks * position_bytes + read_bytes) / READ_AHEAD_SHARE)
         memory.left = left + plan.n_rows * problem.n_outputs * 4
         reader = BlockReader(problem, plan, memory)
         assert reader.depth == depth  # chunks waiting, at most a block; one more is in the hands of each thread
