@@ -28,6 +28,7 @@ from linadd.sources.base import (
     rows_of_bytes,
 )
 from linadd.sources.hdf5_text import read_attribute, read_dataset
+from linadd.sources.row_copy import RowCopy, SlowRows
 
 __all__ = ["HDF5Source"]
 
@@ -36,6 +37,10 @@ logger = logging.getLogger(__name__)
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 # Rows that the solver asks for at a time (`--training-chunk`), the measure of a layout that is slow to read by rows.
 TRAINING_ROWS = 1000
+# What is unpacked at a time for a copy in rows, at most, unless one chunk of the file is larger; the shortest piece of
+# a column that is read about as fast as the whole column.
+PANEL_BYTES = 8 * CHUNK_BYTES
+RUN_BYTES = 64 << 10
 # What h5py raises on a file that is damaged, or changes while it is read.
 H5PY_ERRORS = (OSError, RuntimeError, KeyError, ValueError, TypeError, UnicodeDecodeError)
 
@@ -66,6 +71,7 @@ class HDF5Source(Source):
 
     kind = "HDF5"
     suffixes = (".h5", ".hdf5", ".hdf", ".he5")
+    slow_rows = None
 
     def __init__(self, path, options):
         options.refuse(path, self.kind, "index_base")
@@ -99,40 +105,71 @@ class HDF5Source(Source):
         if self.y is not None:
             self.class_names = read_names(group, group[self.y], "class_names", self.origin)
             plain_labels(read_entries(group[self.y], 0, 1), Chunk(None, None, None, 0, self.origin))
-        file_rows = X.chunks[self.is_transposed] if X.chunks else 1
-        rows = rows_of_bytes(self.n_features * self.dtype.itemsize)
+        chunk = X.chunks and X.chunks[:: -1 if self.is_transposed else 1]
+        file_rows, self.row_bytes = chunk[0] if chunk else 1, self.n_features * self.dtype.itemsize
+        rows = rows_of_bytes(self.row_bytes)
         # Whole chunks of the file, as one that is read twice is unpacked twice; but no more than eight times the aim.
         self.chunk_rows = max(file_rows, rows - rows % file_rows) if file_rows <= 8 * rows else rows
-        if self._is_slow(X):
-            layout = f"chunks of {' x '.join(map(str, X.chunks))}" if X.chunks else "columns"
-            target = os.path.splitext(self.path)[0] + "_rows.h5"
-            command = f"linadd convert {shlex.quote(self.origin)} {shlex.quote(target)}"
-            message = f"{self.origin}: dataset {self.x!r} is stored in {layout}, which is slow to read by rows."
-            warnings.warn(f"{message} Rewrite it once: {command}", DataWarning, stacklevel=5)
+        together = self._rows_together(X, chunk)
+        if together > 4 * TRAINING_ROWS:
+            self.slow_rows = SlowRows(self.n_rows, self.row_bytes, together)
+            if together * self.row_bytes >= CHUNK_BYTES // 2:
+                self._warn_of_layout(X)
 
-    def _is_slow(self, X):
-        """Whether rows are scattered, or packed by so many that a training chunk unpacks over four times as many."""
-        if X.chunks is None:
-            rows = self.n_rows if self.is_transposed else 0
+    def _rows_together(self, X, chunk):
+        """Rows that cost as much as one of them: those of a packed or narrow chunk (rows, columns), or of a run."""
+        if chunk is None:
+            rows = min(RUN_BYTES // X.dtype.itemsize, PANEL_BYTES // self.row_bytes) if self.is_transposed else 1
         else:
-            is_narrow = X.chunks[1 - self.is_transposed] < self.n_features
             is_packed = X.id.get_create_plist().get_nfilters() > 0
-            rows = min(X.chunks[self.is_transposed], self.n_rows) if is_narrow or is_packed else 0
-        return rows > 4 * TRAINING_ROWS and rows * self.n_features * self.dtype.itemsize >= CHUNK_BYTES // 2
+            rows = chunk[0] if is_packed or chunk[1] < self.n_features else 1
+        return min(rows, self.n_rows)
+
+    def _warn_of_layout(self, X):
+        layout = f"chunks of {' x '.join(map(str, X.chunks))}" if X.chunks else "columns"
+        target = os.path.splitext(self.path)[0] + "_rows.h5"
+        command = f"linadd convert {shlex.quote(self.origin)} {shlex.quote(target)}"
+        message = f"{self.origin}: dataset {self.x!r} is stored in {layout}, which is slow to read by rows."
+        warnings.warn(f"{message} Rewrite it once: {command}", DataWarning, stacklevel=6)
 
     def _read_many(self, ranges):
         first, last = min(start for start, _ in ranges), max(stop for _, stop in ranges)
+        copy = self.slow_rows and self.slow_rows.copy_for(ranges, self._copied)
         with self._open(f"rows {first + 1} to {last}") as group:
-            columns = [name and group[name] for name in (self.y, self.weight)]
-            return [self._slice(group[self.x], columns, start, stop) for start, stop in ranges]
+            columns, chunks = [name and group[name] for name in (self.y, self.weight)], []
+            for start, stop in ranges:
+                X = copy.read(start, stop).X if copy else self._block(group[self.x], (start, stop))
+                y, weight = (column and read_entries(column, start, stop) for column in columns)
+                chunks.append(Chunk(X, y, weight, start, self.origin))
+            return chunks
 
-    def _slice(self, X, columns, start, stop):
-        """Rows start..stop-1 of the open datasets, each read once into its own array."""
-        shape, rows = (stop - start, self.n_features), slice(start, stop)
+    def _block(self, X, rows, columns=None):
+        """Values of the open dataset in (start, stop) rows and columns, by default all, in an array of their own."""
+        rows, columns = slice(*rows), slice(*columns or (0, self.n_features))
+        shape = (rows.stop - rows.start, columns.stop - columns.start)
         block = np.empty(shape[::-1] if self.is_transposed else shape, native(X.dtype))
-        X.read_direct(block, (slice(None), rows) if self.is_transposed else rows)
-        y, weight = (column and read_entries(column, start, stop) for column in columns)
-        return Chunk(block.T if self.is_transposed else block, y, weight, start, self.origin)
+        X.read_direct(block, (columns, rows) if self.is_transposed else (rows, columns))
+        return block.T if self.is_transposed else block
+
+    def _copied(self):
+        """All rows in a temporary file, read by panels of whole chunks, each of which is unpacked once."""
+        with self._open("its rows") as group:
+            X = group[self.x]
+            height, width = (X.chunks or (1, 1))[:: -1 if self.is_transposed else 1]
+            n_rows = max(1, PANEL_BYTES // (self.row_bytes * height)) * height
+            n_columns = max(1, PANEL_BYTES // (n_rows * width * self.dtype.itemsize)) * width
+            panels = (
+                (rows[0], columns[0], self._block(X, rows, columns))
+                for rows in pieces(self.n_rows, n_rows)
+                for columns in pieces(self.n_features, n_columns)
+            )
+            shape = (self.n_rows, self.n_features)
+            return RowCopy(panels, shape, native(X.dtype), n_columns >= self.n_features, self.origin)
+
+    def close(self):
+        """Remove the copy of the rows, if one was made."""
+        if self.slow_rows:
+            self.slow_rows.close()
 
     def fingerprint(self):
         """Of the file, with the names of what is read from it."""
@@ -225,6 +262,11 @@ class HDF5Source(Source):
 def native(dtype):
     """The dtype in native byte order, without HDF5's annotations."""
     return np.dtype(dtype.str).newbyteorder("=")
+
+
+def pieces(length, step):
+    """(start, stop) of each piece of a length that is cut every `step`."""
+    return [(start, min(start + step, length)) for start in range(0, length, step)]
 
 
 def n_entries(entry):

@@ -4,13 +4,15 @@ import subprocess
 import sys
 import warnings
 
+import dask
 import h5py
 import hdf5plugin
 import numpy as np
 import pytest
 
 from linadd.errors import ConfigError, DataWarning
-from linadd.sources import open_source
+from linadd.sources import hdf5, open_source, row_copy
+from linadd.sources.hdf5 import HDF5Source
 from tests.checks.check_source import position_table, refusal
 
 X, Y, WEIGHT = position_table(40, 3, "float32")
@@ -32,6 +34,8 @@ def write(path, x="X", **datasets):
         {"chunks": True},
         {"chunks": (7, 2), "compression": "gzip", "shuffle": True, "fletcher32": True},
         {"chunks": (40, 1), "compression": "lzf"},
+        {"chunks": (8, 3), "compression": "szip"},
+        {"chunks": (7, 2), "scaleoffset": 1},
         {"chunks": (7, 3)} | dict(hdf5plugin.Blosc2()),
         {"chunks": (7, 3)} | dict(hdf5plugin.Bitshuffle(cname="zstd")),
         {"chunks": (7, 3)} | dict(hdf5plugin.LZ4()),
@@ -42,6 +46,16 @@ def test_layouts_and_codecs(tmp_path, layout):
         file.create_dataset("X", data=X, **layout)
     source = open_source(tmp_path / "a.h5", chunk_rows=11)
     np.testing.assert_array_equal(np.concatenate([chunk.X for chunk in source.chunks()]), X)
+
+
+def test_nbit(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        packed = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        packed.set_chunk((7, 3))
+        packed.set_filter(h5py.h5z.FILTER_NBIT)
+        space = h5py.h5s.create_simple(X.shape)
+        h5py.h5d.create(file.id, b"X", h5py.h5t.STD_I32BE, space, packed).write(space, space, X.astype("i4"))
+    np.testing.assert_array_equal(open_source(tmp_path / "a.h5").read(5, 20).X, X[5:20])
 
 
 def test_plugins_are_loaded_when_a_filter_needs_them(tmp_path):
@@ -55,7 +69,9 @@ def test_plugins_are_loaded_when_a_filter_needs_them(tmp_path):
     assert run.stdout == "[[4.0, 5.0, 6.0]]\n"
 
 
-@pytest.mark.parametrize("dtype", ["bool", "float16", ">f4", ">i2", "uint64", "int8"])
+@pytest.mark.parametrize(
+    "dtype", ["bool", "float16", ">f4", ">f8", ">i2", "u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8"]
+)
 def test_numeric_types(tmp_path, dtype):
     table = np.array([[0, 1], [1, 0]]).astype(dtype)
     with h5py.File(tmp_path / "a.h5", "w") as file:
@@ -205,10 +221,11 @@ def test_a_missing_filter_is_named(tmp_path, monkeypatch):
     )
 
 
-def test_a_file_that_is_being_written_is_one_line(tmp_path):
-    path = tmp_path / "a.h5"
+@pytest.mark.parametrize("mode", ["w", "a"])
+def test_a_file_that_is_being_written_is_one_line(tmp_path, mode):  # users.md C26
+    path = write(tmp_path / "a.h5")
     code = (
-        f"import h5py, sys; file = h5py.File({str(path)!r}, 'w'); file['X'] = [[1.0]]; file.flush();"
+        f"import h5py, sys; file = h5py.File({str(path)!r}, {mode!r}); file['Z'] = [[1.0]]; file.flush();"
         "print('written', flush=True); sys.stdin.read()"
     )
     command = [sys.executable, "-c", code]
@@ -217,7 +234,7 @@ def test_a_file_that_is_being_written_is_one_line(tmp_path):
         message = f"{path}: is open for writing in another program, which has locked it. Close it there first."
         assert refusal(open_source, path) == message
         writer.communicate()
-    assert open_source(path).n_rows == 1
+    assert open_source(path, x="Z").n_rows == 1
 
 
 def test_a_reader_leaves_the_file_to_its_writer(tmp_path):
@@ -267,7 +284,7 @@ def test_a_damaged_dataset_is_not_taken_for_none(tmp_path):
     )
 
 
-def test_layouts_that_are_slow_by_rows_warn_once_with_the_command(tmp_path):
+def test_layouts_that_are_slow_by_rows_warn_once_with_the_command(tmp_path):  # users.md C28
     path = tmp_path / "wide table.h5"
     with h5py.File(path, "w") as file:
         file.create_dataset("columns", (20_000, 300), "u1", chunks=(20_000, 1))
@@ -290,6 +307,89 @@ def test_layouts_that_are_slow_by_rows_warn_once_with_the_command(tmp_path):
         warnings.simplefilter("error")
         for name in ("plain", "rows", "small", "few"):
             open_source(path, x=name)
+
+
+def chunk_reads(shape, chunk, reads):
+    """How often each chunk of a file is unpacked by reads of (start, stop) rows and columns."""
+    counts = np.zeros([-(-size // step) for size, step in zip(shape, chunk, strict=True)], int)
+    for spans in reads:
+        touched = [slice(start // step, -(-stop // step)) for (start, stop), step in zip(spans, chunk, strict=True)]
+        counts[tuple(touched)] += 1
+    return counts
+
+
+# Name -> rows, chunk of rows and columns, filters.
+SLOW = {
+    "columns": (6000, (6000, 1), {"compression": "gzip"}),
+    "tall": (9000, (5000, 5), {"compression": "gzip"}),
+    "squares": (9000, (4500, 2), {}),
+    "matlab": (9000, None, {}),
+    "matlab_chunks": (9000, (5000, 2), {}),
+}
+
+
+@pytest.mark.parametrize("name", SLOW)
+@pytest.mark.parametrize("panel_bytes", [1, 100_000, 1 << 20])
+def test_each_chunk_of_a_slow_layout_is_unpacked_about_once(tmp_path, monkeypatch, name, panel_bytes):
+    """users.md C27, C28: whatever the order, in the first of three passes; the others read the copy."""
+    n_rows, chunk, filters = SLOW[name]
+    table = np.arange(5 * n_rows, dtype="f4").reshape(n_rows, 5)
+    order = -1 if name.startswith("matlab") else 1
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        X = file.create_dataset("X", data=table.T if order < 0 else table, chunks=chunk and chunk[::order], **filters)
+        file["y"] = np.arange(n_rows)
+        if order < 0:
+            X.attrs["MATLAB_class"] = np.bytes_("single")
+    reads, block = [], HDF5Source._block
+
+    def note(self, X, rows, columns=None):
+        reads.append((rows, columns or (0, 5)))
+        return block(self, X, rows, columns)
+
+    monkeypatch.setattr(HDF5Source, "_block", note)
+    monkeypatch.setattr(hdf5, "PANEL_BYTES", panel_bytes if chunk else 100_000)
+    monkeypatch.setattr(row_copy, "LEAST_BYTES", 0)
+    with open_source(tmp_path / "a.h5") as source:
+        for seed in range(3):
+            for start in 100 * np.random.default_rng(seed).permutation(n_rows // 100):
+                piece = source.read(int(start), int(start) + 100)
+                np.testing.assert_array_equal(piece.X, table[start : start + 100])
+                assert piece.y.tolist() == list(range(start, start + 100))
+    # Runs of a column count as chunks: the panel of 100,000 bytes has 5000 rows.
+    assert chunk_reads((n_rows, 5), chunk or (5000, 5), reads).max() <= 4
+
+
+def test_whole_chunks_are_streamed_without_a_copy(tmp_path, monkeypatch):  # users.md C27
+    monkeypatch.setattr(row_copy, "LEAST_BYTES", 0)
+    monkeypatch.setattr(row_copy, "RowCopy", pytest.fail)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("X", (12_000, 50), "f4", chunks=(5000, 1))
+    source = open_source(tmp_path / "a.h5")
+    assert source.chunk_rows == 40_000
+    for _ in range(3):
+        assert sum(chunk.n_rows for chunk in source.chunks()) == 12_000
+
+
+def test_handles_are_never_pickled(tmp_path):  # users.md C25
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["X"] = np.arange(8.0).reshape(4, 2)
+    source = open_source(tmp_path / "a.h5")
+    parts = [dask.delayed(source.read)(start, start + 2) for start in (0, 2)]
+    chunks = dask.compute(*parts, scheduler="processes", num_workers=2)
+    assert np.concatenate([chunk.X for chunk in chunks]).tolist() == [[0, 1], [2, 3], [4, 5], [6, 7]]
+
+
+def test_virtual_datasets_beyond_32_bits(tmp_path):  # users.md C06
+    cells = 2**31 + 10
+    layout = h5py.VirtualLayout((cells // 2, 2), "u1", maxshape=None)
+    with h5py.File(tmp_path / "part.h5", "w") as file:
+        file["X"] = [[7, 8], [9, 10]]
+    layout[-2:] = h5py.VirtualSource(tmp_path / "part.h5", "X", (2, 2))
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_virtual_dataset("X", layout)
+    source = open_source(tmp_path / "a.h5")
+    assert source.n_rows * source.n_features == cells
+    assert source.read(source.n_rows - 3, source.n_rows).X.tolist() == [[0, 0], [7, 8], [9, 10]]
 
 
 def test_rows_beyond_four_billion_cells(tmp_path):
