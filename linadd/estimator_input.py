@@ -12,7 +12,6 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from linadd.sources import Source, open_source
-from linadd.sources.columns import match_columns
 from linadd.sources.dask_arrays import DaskSource
 from linadd.sources.frames import FrameSource
 
@@ -59,9 +58,8 @@ def open_rows(estimator, X, y=NO_LABELS, sample_weight=None, *, is_first=False, 
         y = None if isinstance(y, str) else y
         if is_first:
             return own_columns(estimator, open_source(X, y, weights=sample_weight))
-        source = open_source(X, y, weights=sample_weight, n_features=estimator.n_features_in_)
         names = getattr(estimator, "feature_names_in_", None)
-        return match_columns(source, None if names is None else list(names))
+        return open_source(X, y, weights=sample_weight, n_features=estimator.n_features_in_, match=names)
     labels = {} if isinstance(y, str) else {"y": y}
     if isinstance(X, np.ma.MaskedArray) or FrameSource.accepts(X) or DaskSource.accepts(X):
         validate_data(estimator, X, **labels, reset=is_first, skip_check_array=True)

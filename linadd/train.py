@@ -182,14 +182,16 @@ def make_watch(source, options, problem, memory):
     if options.validation is None:
         return None
     if source is None:
-        source = open_source(options.validation, n_features=problem.encoder.n_features)
+        names = problem.source.feature_names
+        source = open_source(options.validation, n_features=problem.encoder.n_features, match=names)
+    else:
+        source = match_columns(source, problem.source.feature_names)
     source.require_labels()
     if source.n_features != problem.encoder.n_features:
         raise DataError(
             f"has {source.n_features} features; the training rows have {problem.encoder.n_features}.",
             source=source.origin,
         )  # fmt: skip
-    source = match_columns(source, problem.source.feature_names)
     fraction = options.validation if is_number(options.validation) else None
     rows = ValidationRows(source, problem.census.classes, memory, fraction, options.seed)
     factors = class_factors(problem.census, options.class_weight)

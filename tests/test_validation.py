@@ -133,10 +133,8 @@ def test_columns_of_a_file_are_matched_by_name(by_path, tmp_path):
         file.attrs["feature_names"] = ["other", *names[:0:-1]]
     with pytest.raises(DataError) as caught:
         figures("turned")
-    assert str(caught.value) == (
-        f"{tmp_path / 'turned.h5'}: has no column 'x0', which the model needs, but one named 'other', which it does "
-        "not know. Give data of the same columns."
-    )
+    message = "has no column 'x0', which the model needs. Its columns: 'other', 'x3', 'x2', 'x1'."
+    assert str(caught.value) == f"{tmp_path / 'turned.h5'}: {message}"
 
 
 def test_rows_that_do_not_fit_are_read_again(recwarn):

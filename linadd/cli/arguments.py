@@ -14,6 +14,8 @@ from linadd.errors import ConfigError
 
 __all__ = [
     "DataFile",
+    "Drop",
+    "Features",
     "IndexBase",
     "Labels",
     "MemoryLimit",
@@ -96,6 +98,18 @@ Where = Annotated[
     typer.Option(
         "--where", metavar="NAME=V1,V2", help="Only the rows whose array NAME has one of the values; repeatable."
     ),
+]
+Features = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--features", metavar="NAME,...",
+        help="Only these columns: names or patterns (pixel*), or without names numbers from 1 or ranges (3-10); "
+        "repeatable.",
+    ),
+]  # fmt: skip
+Drop = Annotated[
+    list[str] | None,
+    typer.Option("--drop", metavar="NAME,...", help="All columns but these, given as for --features; repeatable."),
 ]
 IndexBase = Annotated[
     str, typer.Option("--index-base", parser=parse_index_base, metavar="auto|0|1", help="First index of libsvm text.")

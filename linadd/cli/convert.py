@@ -7,7 +7,19 @@ from typing import Annotated, Any
 import typer
 
 from linadd.atomic import check_writable
-from linadd.cli.arguments import DataFile, IndexBase, Labels, Table, Weights, Where, open_rows, parse_integer, verb
+from linadd.cli.arguments import (
+    DataFile,
+    Drop,
+    Features,
+    IndexBase,
+    Labels,
+    Table,
+    Weights,
+    Where,
+    open_rows,
+    parse_integer,
+    verb,
+)
 from linadd.cli.terminal import Result, format_bytes, peak_memory_bytes
 from linadd.errors import ConfigError
 
@@ -35,6 +47,8 @@ def convert(
     y: Labels = "y",
     weights: Weights = None,
     where: Where = None,
+    features: Features = None,
+    drop: Drop = None,
     index_base: IndexBase = "auto",
 ):
     """Rewrite rows as HDF5 for fast training, whole or not at all."""
@@ -45,7 +59,10 @@ def convert(
     from linadd.sources.convert import convert as convert_source
 
     started = time.monotonic()
-    rows = open_rows(source, where=where, target=target, x=x, y_name=y, weights=weights, index_base=index_base)
+    rows = open_rows(
+        source, where=where, target=target, x=x, y_name=y, weights=weights, index_base=index_base, features=features,
+        drop=drop,
+    )  # fmt: skip
     with rows, row_bar(terminal, "rows") as progress:
         record = convert_source(
             rows, target, dtype=dtype, codec=codec, chunk_rows=chunk_rows, shuffle=shuffle, seed=seed, progress=progress

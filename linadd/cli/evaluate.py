@@ -4,6 +4,8 @@ import time
 
 from linadd.cli.arguments import (
     DataFile,
+    Drop,
+    Features,
     IndexBase,
     Labels,
     MemoryLimit,
@@ -31,6 +33,8 @@ def evaluate(
     y: Labels = "y",
     weights: Weights = None,
     where: Where = None,
+    features: Features = None,
+    drop: Drop = None,
     index_base: IndexBase = "auto",
     memory_limit: MemoryLimit = "1GB",
     range_policy: RangePolicy = None,
@@ -48,7 +52,8 @@ def evaluate(
     started = time.monotonic()
     trained = load_model(model)
     source = open_for_model(
-        file, trained, model, where=where, x=x, y_name=y, weights=weights, index_base=index_base
+        file, trained, model, where=where, x=x, y_name=y, weights=weights, index_base=index_base, features=features,
+        drop=drop,
     )  # fmt: skip
     record, guard = measure(terminal, trained, source, memory_limit, range_policy)
     record |= {

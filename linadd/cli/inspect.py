@@ -2,7 +2,7 @@
 
 import os
 
-from linadd.cli.arguments import ModelFile, verb
+from linadd.cli.arguments import Drop, Features, ModelFile, verb
 from linadd.cli.terminal import Result, format_bytes, gap_of
 
 __all__ = ["inspect"]
@@ -12,12 +12,14 @@ SHOWN_EPOCHS = 10
 
 
 @verb
-def inspect(terminal, model: ModelFile):
+def inspect(terminal, model: ModelFile, features: Features = None, drop: Drop = None):
     """Show what a model file holds.
 
-    Options, fingerprint of the data, history, certificate, ranges and spans of the curves, sizes.
+    Options, fingerprint of the data, history, certificate, ranges and spans of the curves (--features and --drop choose
+    among them), sizes.
     """
-    from linadd.model_file import load_model_file, model_digest  # these load numba
+    from linadd.cli.scoring import chosen_features  # these load numba
+    from linadd.model_file import load_model_file, model_digest
     from linadd.models import load_model
 
     tensors, header = load_model_file(model)
@@ -31,19 +33,21 @@ def inspect(terminal, model: ModelFile):
     loaded = load_model(model)
     record |= {"n_features": loaded.n_features, "n_outputs": loaded.n_outputs}
     view = VIEWS.get(header["class"], show_kernel_classifier)
-    return view(loaded, record)
+    return view(loaded, record, chosen_features(loaded, model, features, drop))
 
 
-def show_additive(loaded, record):
-    """The Result of an additive model: what is in its file, and its curves."""
-    record |= {"range_policy": loaded.range_policy, "n_basis": loaded.encoder.n_basis, "features": features_of(loaded)}
+def show_additive(loaded, record, chosen):
+    """The Result of an additive model: what is in its file, and the chosen curves."""
+    features = features_of(loaded)
+    record |= {"range_policy": loaded.range_policy, "n_basis": loaded.encoder.n_basis}
+    record["features"] = [features[j] for j in chosen]
     return Result(record, as_text(record))
 
 
-def show_kernel_classifier(loaded, record):
-    """The Result of a kernel classifier: what is in its file, and the ranges of the features."""
-    names = loaded.feature_names or range(1, loaded.n_features + 1)
-    ranges = zip(names, loaded.ranges.tolist(), strict=True)
+def show_kernel_classifier(loaded, record, chosen):
+    """The Result of a kernel classifier: what is in its file, and the ranges of the chosen features."""
+    names, ranges = loaded.feature_names or range(1, loaded.n_features + 1), loaded.ranges.tolist()
+    ranges = [(names[j], ranges[j]) for j in chosen]
     record |= {
         "summary": loaded.summary,
         "n_basis": loaded.summary["n_basis"],

@@ -1,6 +1,5 @@
 """`linadd plot MODEL -o OUT`: a picture of an additive model's curves or image maps, or a report for a browser."""
 
-import fnmatch
 import os
 from dataclasses import replace
 from typing import Annotated
@@ -8,6 +7,8 @@ from typing import Annotated
 import typer
 
 from linadd.cli.arguments import (
+    Drop,
+    Features,
     IndexBase,
     Labels,
     MemoryLimit,
@@ -43,10 +44,8 @@ def plot(
         str, typer.Option("--out", "-o", metavar="OUT", help="Picture (.png, .svg, .pdf) or report (.html).")
     ],
     n_curves: Annotated[int, typer.Option("--n-curves", min=1, help="Features in a picture, at most.")] = 12,
-    features: Annotated[
-        list[str] | None,
-        typer.Option("--features", metavar="PATTERN", help="Only features of such names (* any text); repeatable."),
-    ] = None,
+    features: Features = None,
+    drop: Drop = None,
     grid: Annotated[
         str | None,
         typer.Option("--grid", parser=parse_grid, metavar="HxW[xC]", help="Fold importances back over an image."),
@@ -72,7 +71,8 @@ def plot(
     is_report = os.path.splitext(out)[1].lower() in (".html", ".htm")
     if data is not None and not is_report:
         raise ConfigError(f"--data: only a report (.html) shows test figures, and {out} is a picture. Leave it out.")
-    from linadd.models import load_model  # these load numba
+    from linadd.cli.scoring import chosen_features  # these load numba
+    from linadd.models import load_model
 
     refuse_same_file(out, model)
     trained = load_model(model)
@@ -80,7 +80,7 @@ def plot(
         raise ConfigError(f"{model}: is a kernel classifier ({trained.key}), which has no curves to plot.")
     if range_policy is not None:
         trained = replace(trained, range_policy=range_policy)
-    chosen = matching(trained, features)
+    chosen = chosen_features(trained, model, features, drop)
     record = {"model": model, "path": out, "n_features": len(chosen), "features": None, "test": None}
     if is_report:
         from linadd.report import write_report
@@ -114,18 +114,3 @@ def draw(model, out, n_curves, chosen, grid):
         return "maps", names, f"importances of {len(chosen)} features over {grid[0]} x {grid[1]} cells"
     drawn = plot_curves(model, out, n_curves, chosen)
     return "curves", [feature_name(model, j) for j in drawn], f"curves of {len(drawn)} of {len(chosen)} features"
-
-
-def matching(model, patterns):
-    """Indices of the features whose names match a pattern, in their order; all without patterns."""
-    import numpy as np
-
-    from linadd.shapes import feature_name
-
-    if not patterns:
-        return np.arange(model.n_features)
-    names = [feature_name(model, j) for j in range(model.n_features)]
-    for pattern in patterns:
-        if not any(fnmatch.fnmatchcase(name, pattern) for name in names):
-            raise ConfigError(f"--features {pattern}: no feature has such a name. The first is {names[0]!r}.")
-    return np.flatnonzero([any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns) for name in names])

@@ -6,7 +6,18 @@ from typing import Annotated
 import typer
 
 from linadd.atomic import atomic_path, check_writable
-from linadd.cli.arguments import DataFile, IndexBase, ModelFile, RangePolicy, Table, Where, refuse_same_file, verb
+from linadd.cli.arguments import (
+    DataFile,
+    Drop,
+    Features,
+    IndexBase,
+    ModelFile,
+    RangePolicy,
+    Table,
+    Where,
+    refuse_same_file,
+    verb,
+)
 from linadd.cli.terminal import Result, peak_memory_bytes
 from linadd.errors import ConfigError
 
@@ -25,6 +36,8 @@ def predict(
     range_policy: RangePolicy = None,
     x: Table = "X",
     where: Where = None,
+    features: Features = None,
+    drop: Drop = None,
     index_base: IndexBase = "auto",
 ):
     """Write labels, scores or probabilities of rows.
@@ -56,7 +69,10 @@ def predict(
     compute = {"label": trained.predict, "decision": scores, "proba": trained.predict_proba}[output]
     # A loss without probabilities is refused before anything is read.
     compute(np.clip(np.zeros((1, trained.n_features)), *trained.ranges.T))
-    source = open_for_model(file, trained, model, where=where, target=out, x=x, y_name=None, index_base=index_base)
+    source = open_for_model(
+        file, trained, model, where=where, target=out, x=x, y_name=None, index_base=index_base, features=features,
+        drop=drop,
+    )  # fmt: skip
     with (
         atomic_path(out) as temporary,
         row_bar(terminal, "rows") as progress,

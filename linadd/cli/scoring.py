@@ -8,16 +8,18 @@ import scipy.sparse
 from linadd.cli.arguments import open_rows
 from linadd.errors import ConfigError, DataError
 from linadd.ranges import count_outside, feature_policies, refuse_outside
-from linadd.sources.columns import match_columns
+from linadd.sources import names_of
+from linadd.sources.base import ReadOptions
+from linadd.sources.columns import choose_columns
 
-__all__ = ["RangeGuard", "open_for_model", "scored_pieces"]
+__all__ = ["RangeGuard", "chosen_features", "open_for_model", "scored_pieces"]
 
 PIECE_BYTES = 8 << 20  # of dense rows at a time, where a source counts its chunks in stored entries
 SHOWN_FEATURES = 5
 
 
 def open_for_model(path, model, model_path, **options):
-    """The source of a file with the columns of a model, in its order where both have names.
+    """The source of a file with the columns of a model, found by name where both have names.
 
     Parameters
     ----------
@@ -35,13 +37,36 @@ def open_for_model(path, model, model_path, **options):
     DataError
         Another number of features (libsvm text of fewer is padded), or names that are not the model's in some order.
     """
+    options["match"] = model.feature_names
     source = open_rows(path, **options)
     if source.is_sparse and source.n_features < model.n_features:
         source = open_rows(path, n_features=model.n_features, **options)
     if source.n_features != model.n_features:
         message = f"has {source.n_features} features, the model {model_path} has {model.n_features}."
         raise DataError(f"{message} Give data of the same columns.", source=source.origin)
-    return match_columns(source, model.feature_names)
+    return source
+
+
+def chosen_features(model, model_path, features, drop):
+    """Indices of the features of a model that --features and --drop choose, in its order; all without either.
+
+    Parameters
+    ----------
+    model : model of any class
+        As `load_model` returns it.
+    model_path : str
+        Its file, for messages.
+    features, drop : list of str, or None
+        As for `open_source`.
+
+    Raises
+    ------
+    DataError
+        As `choose_columns`.
+    """
+    options = ReadOptions(features=names_of("features", features), drop=names_of("drop", drop))
+    chosen, _ = choose_columns(options, model.feature_names, model.n_features, model_path)
+    return np.arange(model.n_features) if chosen is None else chosen
 
 
 def scored_pieces(source, model, guard, score):

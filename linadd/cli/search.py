@@ -8,7 +8,19 @@ from typing import Annotated, Any
 import typer
 
 from linadd.choices import COSTS, GRID, METRICS
-from linadd.cli.arguments import DataFile, IndexBase, Labels, Table, Weights, Where, open_rows, parse_number, verb
+from linadd.cli.arguments import (
+    DataFile,
+    Drop,
+    Features,
+    IndexBase,
+    Labels,
+    Table,
+    Weights,
+    Where,
+    open_rows,
+    parse_number,
+    verb,
+)
 from linadd.cli.terminal import DONE, STOPPED_EARLY, Result
 from linadd.cli.train import ModelTarget, check_target, describe
 from linadd.cli.training_options import ConfigFile, check_taken, given_names, option_flag, training_parameters
@@ -44,6 +56,8 @@ def search_options(
     y: Labels = "y",
     weights: Weights = None,
     where: Where = None,
+    features: Features = None,
+    drop: Drop = None,
     index_base: IndexBase = "auto",
     config: ConfigFile = None,
     folds: Folds = 5,
@@ -63,7 +77,10 @@ def search_options(
     check_taken(given & (values.keys() | lists.keys()), options)
     grid = {name: lists[name] for name in LISTED[1:] if name in given}
     check_target(model)
-    source = open_rows(file, where=where, target=model, x=x, y_name=y, weights=weights, index_base=index_base)
+    source = open_rows(
+        file, where=where, target=model, x=x, y_name=y, weights=weights, index_base=index_base, features=features,
+        drop=drop,
+    )  # fmt: skip
     terminal.say(f"{source.origin}: {source.n_rows:,} rows of {source.n_features:,} features ({source.dtype})")
     found, trained = run(terminal, source, options, (lists["C"], folds, grid, metric, one_se))
     trained.save(model)

@@ -7,7 +7,19 @@ from typing import Annotated
 import typer
 
 from linadd.atomic import check_writable
-from linadd.cli.arguments import DataFile, IndexBase, Labels, RangePolicy, Table, Weights, Where, open_rows, verb
+from linadd.cli.arguments import (
+    DataFile,
+    Drop,
+    Features,
+    IndexBase,
+    Labels,
+    RangePolicy,
+    Table,
+    Weights,
+    Where,
+    open_rows,
+    verb,
+)
 from linadd.cli.compat import PROGRAMS, compat_options
 from linadd.cli.kernel_training import (
     ADDITIVE,
@@ -56,6 +68,8 @@ def train_model(
     y: Labels = "y",
     weights: Weights = None,
     where: Where = None,
+    features: Features = None,
+    drop: Drop = None,
     index_base: IndexBase = "auto",
     config: ConfigFile = None,
     compat: Compat = None,
@@ -74,7 +88,7 @@ def train_model(
     if estimator != ADDITIVE:
         classifier = kernel_classifier(estimator, settings, given_names(context), values)
         check_target(model)
-        rows = {"where": where, "x": x, "y_name": y, "index_base": index_base}
+        rows = {"where": where, "x": x, "y_name": y, "index_base": index_base, "features": features, "drop": drop}
         return train_kernel(terminal, classifier, file, model, values["memory_limit"], **rows)
     refuse_settings(settings)
     options, is_quiet = read_options(context, letters, compat, values)
@@ -83,7 +97,8 @@ def train_model(
     start = None if initial is None else read_start(initial)
     with StopRequest(lambda: terminal.say("Stopping after this block; Ctrl-C again aborts.")) as stop:
         source = open_rows(
-            file, where=where, target=model, x=x, y_name=y, weights=weights, index_base=index_base
+            file, where=where, target=model, x=x, y_name=y, weights=weights, index_base=index_base, features=features,
+            drop=drop,
         )  # fmt: skip
         check_range_policy(range_policy, source)
         terminal.say(f"{source.origin}: {source.n_rows:,} rows of {source.n_features:,} features ({source.dtype})")
@@ -91,7 +106,7 @@ def train_model(
         if isinstance(options.validation, str):
             watched = open_rows(
                 options.validation, target=model, x=x, y_name=y, weights=weights, index_base=index_base,
-                n_features=source.n_features,
+                n_features=source.n_features, match=source.feature_names,
             )  # fmt: skip
         trained = run(terminal, source, options, stop, start, watched)
         trained.range_policy = range_policy or "clamp"

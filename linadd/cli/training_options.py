@@ -129,6 +129,8 @@ def check_config(path, values, parameters):
         if target is None:
             near = difflib.get_close_matches(name.replace("-", "_"), names, n=1) or sorted(names)
             raise typer.BadParameter(f"{path}: {name!r} is no option of train. There is {', '.join(near)}.")
+        if target in ("features", "drop") and isinstance(value, str):
+            value = [value]
         if target == "where" and isinstance(value, dict):
             value = [f"{key}={','.join(map(str, kept))}" for key, kept in value.items()]
         if target == "settings" and isinstance(value, dict):

@@ -104,7 +104,9 @@ def choose_columns(options, names, n_features, origin, taken=None):
         missing, or are two columns'.
     """
     is_chosen, match = options.features is not None or options.drop is not None, options.match
-    is_matched = match is not None and (names is not None or is_chosen or last_number(match) > len(match) < n_features)
+    # Names of a model that are numbers stand for columns of data without names, from which some were chosen.
+    is_numbered = last_number(match) > 0 and (is_chosen or last_number(match) > len(match) < n_features)
+    is_matched = match is not None and (names is not None or is_numbered)
     if not (is_chosen or (is_matched and names != list(match))):
         return None, names
     numbers = None if names is not None else range(1, n_features + 1)

@@ -120,10 +120,7 @@ def test_columns_of_other_names_are_refused(linadd, model, tmp_path):
     X, y = rows_and_labels(20)
     path = write_h5(tmp_path / "other.h5", X=X, y=y, feature_names=["age", "weight", "dose"])
     run = linadd("evaluate", model, path)
-    message = (
-        f"{path}: has no column 'height', which the model needs, but one named 'weight', which it does not know. Give "
-        "data of the same columns."
-    )
+    message = f"{path}: has no column 'height', which the model needs. The nearest: 'weight'."
     assert (run.status, run.err) == (1, f"error: {message}\n")
 
 

@@ -59,7 +59,6 @@ def test_a_report_under_another_range_policy(linadd, data, model, tmp_path):
     ("arguments", "message"),
     [
         (["--data", "t.h5"], "--data: only a report (.html) shows test figures, and c.png is a picture. Leave it out."),
-        (["--features", "z*"], "--features z*: no feature has such a name. The first is 'age'."),
         (["--grid", "8"], f"Invalid value for '--grid': '8' {NO_GRID}"),
         (["--grid", "0x3"], f"Invalid value for '--grid': '0x3' {NO_GRID}"),
     ],

@@ -58,7 +58,7 @@ def test_names(options, expected):
         ({"drop": ["1", "9", "10"], "features": "8-10"}, [7]),
         ({"features": "1?"}, [9]),
         ({"match": ["2", "10"]}, [1, 9]),
-        ({"match": ["3", "2"], "drop": "1"}, [2, 1]),
+        ({"match": ["3", "9"], "drop": "1"}, [2, 8]),
     ],
 )
 def test_numbers_where_there_are_no_names(options, expected):
