@@ -29,6 +29,7 @@ The tree, in the order in which data flow; a module imports from those above it 
     embedding.py        the read before training: scale, centre, labels and costs, rows that fit in memory
     advice.py           the warnings of training, with their remedies
     train.py            wires a source, an encoder, a loss and a solver into a model
+    doctor/             what is wrong with a data set, how much it matters, and what to do about it
     stream.py           stochastic gradient over rows as they come
     search.py           C, folds and settings of a grid trained on shared reads; the best of them
     liblinear_model.py  model files of LIBLINEAR

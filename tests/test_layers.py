@@ -42,6 +42,7 @@ LAYERS = {
     "validation": 4,
     "advice": 1,
     "train": 5,
+    "doctor": 5.5,
     "search": 5.5,
     "stream": 5.5,
     "distributed": 5,

@@ -7,6 +7,7 @@ import typer
 
 from linadd.cli.convert import convert
 from linadd.cli.demo import demo
+from linadd.cli.doctor import doctor
 from linadd.cli.evaluate import evaluate
 from linadd.cli.export import export
 from linadd.cli.inspect import inspect
@@ -21,6 +22,7 @@ __all__ = ["VERBS", "main"]
 # In the order of their use.
 VERBS = {
     "demo": demo,
+    "doctor": doctor,
     "convert": convert,
     "train": train,
     "search": search,

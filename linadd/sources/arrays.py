@@ -110,6 +110,11 @@ class SparseSource(ArraySource):
         chunk.X = csr_rows(chunk.X.data, chunk.X.indices, chunk.X.indptr, chunk.X.shape)
         return chunk
 
+    def layout(self):
+        """Bytes and density of the entries."""
+        n_bytes = self.X.data.nbytes + self.X.indices.nbytes + self.X.indptr.nbytes
+        return {"bytes": n_bytes, "density": self.X.nnz / (self.n_rows * self.n_features)}
+
     def fingerprint(self):
         """Shape, dtype and a digest of sampled entries."""
         arrays = (self.X.data, self.X.indices, self.X.indptr, self.y, self.weight)

@@ -155,6 +155,17 @@ class Source(ABC):
     def fingerprint(self):
         """JSON-able dict that changes when the data do: path, size, mtime and a digest of sampled content."""
 
+    def layout(self):
+        """How the rows are stored, as far as it matters for speed; by default nothing is known.
+
+        Returns
+        -------
+        dict
+            JSON values, each where it applies: `bytes` (of the features as stored, or of the text), `chunks` (rows and
+            columns of a chunk of the file), `codec`, `is_text`, `density` (share of the values that are stored).
+        """
+        return {}
+
     def column_name(self, column):
         """What a message calls column `column` (from 0): its name, or its number from 1."""
         return column + 1 if self.feature_names is None else self.feature_names[column]
@@ -214,6 +225,10 @@ class WrappedSource(Source):
         self.n_rows, self.n_features, self.chunk_rows = source.n_rows, source.n_features, source.chunk_rows
         self.feature_names, self.class_names = source.feature_names, source.class_names
         self.has_labels, self.has_weights, self.is_sparse = source.has_labels, source.has_weights, source.is_sparse
+
+    def layout(self):
+        """As the source says."""
+        return self.source.layout()
 
     def label_remedy(self):
         """As the source says."""

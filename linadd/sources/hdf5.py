@@ -41,6 +41,11 @@ TRAINING_ROWS = 1000
 # a column that is read about as fast as the whole column.
 PANEL_BYTES = 8 * CHUNK_BYTES
 RUN_BYTES = 64 << 10
+# Filters that unpack, by their registered numbers; what stands before or after them only shuffles or checks.
+CODECS = {
+    1: "gzip", 4: "szip", 307: "bzip2", 32000: "lzf", 32001: "blosc", 32004: "lz4", 32008: "bitshuffle", 32013: "zfp",
+    32015: "zstd", 32026: "blosc2",
+}  # fmt: skip
 # What h5py raises on a file that is damaged, or changes while it is read.
 H5PY_ERRORS = (OSError, RuntimeError, KeyError, ValueError, TypeError, UnicodeDecodeError)
 
@@ -175,6 +180,18 @@ class HDF5Source(Source):
         """Of the file, with the names of what is read from it."""
         names = {"group": self.group, "x": self.x, "y": self.y, "weights": self.weight}
         return file_fingerprint(self.path) | names
+
+    def layout(self):
+        """Bytes, chunks and codec of the features; no chunks where they are contiguous."""
+        with self._open() as group:
+            X = group[self.x]
+            properties, layout = X.id.get_create_plist(), {"bytes": X.id.get_storage_size()}
+            codes = [properties.get_filter(i)[0] for i in range(properties.get_nfilters())]
+            if X.chunks:
+                layout["chunks"] = list(X.chunks[:: -1 if self.is_transposed else 1])
+            if codec := next((CODECS[code] for code in codes if code in CODECS), None):
+                layout["codec"] = codec
+            return layout
 
     def label_remedy(self):
         """The datasets that the labels could be in."""

@@ -133,6 +133,10 @@ class LibsvmSource(Source):
         """Of the file as it was given, with the index base."""
         return file_fingerprint(self.path) | {"index_base": self.index_base}
 
+    def layout(self):
+        """Bytes of the text, unpacked if it was packed, and the density of its entries."""
+        return {"bytes": self._text.stamp[0], "is_text": True, "density": self.density}
+
     def label_remedy(self):
         """Where labels stand."""
         return "Lead every line with its label, as in `1 3:0.5 7:2`."

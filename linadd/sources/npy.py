@@ -118,6 +118,11 @@ class NpySource(Source):
         arrays = [entries for entries in (self.y, self.weight) if entries is not None]
         return file_fingerprint(self.path) | {"beside": array_fingerprint(*arrays)}
 
+    def layout(self):
+        """Bytes of the table; in Fortran order it is stored by columns, one chunk each."""
+        layout = {"bytes": self.n_rows * self.n_features * self.stored_dtype.itemsize}
+        return layout | ({"chunks": [self.n_rows, 1]} if self.is_fortran else {})
+
     def label_remedy(self):
         """Where the labels of a file of one array come from."""
         return "Give them as another .npy file with --y (in Python: y=array)."
@@ -208,6 +213,10 @@ class NpzSource(Source):
     def fingerprint(self):
         """Of the file, with the names of what is read from it."""
         return file_fingerprint(self.path) | self.names
+
+    def layout(self):
+        """Bytes of the archive."""
+        return {"bytes": os.path.getsize(self.path)}
 
     def label_remedy(self):
         """The arrays that the labels could be in."""

@@ -351,6 +351,15 @@ def check_columns_are_chosen(name, folder):
     assert len(set(prints)) == 3
 
 
+def check_layout(name, folder):
+    """What is known of the storage is JSON of documented names; a file has a size."""
+    layout = open_table(name, folder, *position_table(12, 3)).layout()
+    assert json.loads(json.dumps(layout)) == layout
+    assert layout.keys() <= {"bytes", "chunks", "codec", "is_text", "density"}
+    assert all(size > 0 for size in layout.get("chunks", []))
+    assert layout.get("bytes", 1) > 0 and 0 < layout.get("density", 1) <= 1
+
+
 def check_fingerprint_follows_the_data(name, folder):
     X, y, weight = position_table(9, 3)
     prints = []

@@ -401,3 +401,25 @@ def test_rows_beyond_four_billion_cells(tmp_path):
     assert source.read(2**31 + 7, 2**31 + 10).X.tolist() == [[0, 0, 0], [7, 8, 9], [0, 0, 0]]
     chunk = next(source.chunks(2**31 + 8))
     assert chunk.first_row == 2**31 + 8 and chunk.X[0].tolist() == [7, 8, 9]
+
+
+@pytest.mark.parametrize(
+    ("stored", "layout"),
+    [
+        ({}, {}),
+        ({"chunks": (7, 2)}, {"chunks": [7, 2]}),
+        ({"chunks": (7, 3), "compression": "gzip", "shuffle": True}, {"chunks": [7, 3], "codec": "gzip"}),
+        ({"chunks": (7, 3)} | dict(hdf5plugin.LZ4()), {"chunks": [7, 3], "codec": "lz4"}),
+        ({"chunks": (7, 3)} | dict(hdf5plugin.Bitshuffle()), {"chunks": [7, 3], "codec": "bitshuffle"}),
+    ],
+)
+def test_the_layout_is_told(tmp_path, stored, layout):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        size = file.create_dataset("X", data=X, **stored).id.get_storage_size()
+    assert open_source(tmp_path / "a.h5").layout() == layout | {"bytes": size}
+
+
+def test_the_layout_of_a_matlab_file_is_that_of_its_rows(tmp_path):
+    with h5py.File(tmp_path / "a.mat.h5", "w") as file:
+        file.create_dataset("X", data=X.T, chunks=(3, 8)).attrs["MATLAB_class"] = b"single"
+    assert open_source(tmp_path / "a.mat.h5").layout()["chunks"] == [8, 3]

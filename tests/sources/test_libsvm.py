@@ -146,3 +146,9 @@ def test_compiled_loops_have_one_signature(tmp_path):
     list(source.chunks())
     for loop in (split_lines, parse_decimals):
         assert JIT_DISABLED or len(loop.signatures) == 1
+
+
+def test_the_layout_is_told(tmp_path):
+    path = tmp_path / "a.libsvm"
+    path.write_text("1 1:2 4:1\n0 2:3\n")
+    assert open_source(path).layout() == {"bytes": 16, "is_text": True, "density": 3 / 8}

@@ -149,3 +149,9 @@ def test_tables_that_are_refused(tmp_path):
     assert refusal(source.read, 30, 40) == message
     path.unlink()
     assert refusal(source.read, 30, 40) == f"{path}: cannot be read (No such file or directory)."
+
+
+@pytest.mark.parametrize(("order", "layout"), [("C", {}), ("F", {"chunks": [5, 1]})])
+def test_the_layout_is_told(tmp_path, order, layout):
+    np.save(tmp_path / "a.npy", np.ones((5, 3), order=order))
+    assert open_source(tmp_path / "a.npy").layout() == layout | {"bytes": 120}
