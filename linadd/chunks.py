@@ -2,10 +2,12 @@
 
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse
+
+from linadd.errors import DataError, FileRow
 
 LEAVING_SECONDS = 1.0
 GROUP_ROWS = 1000  # whose sums are added in index order, so that no chunking changes them
@@ -30,6 +32,8 @@ class Chunk:
     row_numbers : array, shape (n_rows,), int64, or None
         Rows as the user's file counts, from 1, where they are not `first_row + 1, first_row + 2, ...`: a filter left
         some out, or a text file holds comments. For messages only.
+    origins : array of str, shape (n_rows,), dtype object, or None
+        Names of the files of the rows, where these come from several. For messages only.
     """
 
     X: np.ndarray | scipy.sparse.csr_array
@@ -38,6 +42,7 @@ class Chunk:
     first_row: int
     origin: str
     row_numbers: np.ndarray | None = None
+    origins: np.ndarray | None = None
 
     @property
     def n_rows(self):
@@ -46,7 +51,19 @@ class Chunk:
 
     def row_number(self, row):
         """Number that a message gives to the chunk's row `row` (from 0): the row as the user's file counts, from 1."""
-        return self.first_row + row + 1 if self.row_numbers is None else int(self.row_numbers[row])
+        number = self.first_row + row + 1 if self.row_numbers is None else int(self.row_numbers[row])
+        return number if self.origins is None else FileRow(number, self.origins[row])
+
+    def take(self, rows):
+        """Some of the rows, which keep their numbers; `rows` is a slice, or indices from 0."""
+        parts = (part if part is None else part[rows] for part in (self.y, self.weight, self.origins))
+        y, weight, origins = parts
+        return Chunk(self.X[rows], y, weight, self.first_row, self.origin, self.numbers()[rows], origins)
+
+    def numbers(self):
+        """Numbers of all rows as the user's file counts, from 1; int64 (n_rows,)."""
+        counted = np.arange(self.first_row + 1, self.first_row + self.n_rows + 1)
+        return counted if self.row_numbers is None else self.row_numbers
 
     def dense(self):
         """X as a C-contiguous, writable array of its stored dtype, shape (n_rows, n_features); copied only if not so.
@@ -94,6 +111,51 @@ def join_rows(pieces):
         X = scipy.sparse.vstack(pieces, format="csr")
         return csr_rows(X.data, X.indices, X.indptr, X.shape)
     return np.concatenate(pieces)
+
+
+def join_chunks(pieces, first_row, origin):
+    """Chunks of the same columns below each other, as the rows from `first_row` on; they keep their numbers and files.
+
+    Parameters
+    ----------
+    pieces : list of Chunk
+        As sources deliver them; all have labels, weights, sparse rows or none has.
+    first_row : int
+        Index of the first row in the source of the joined chunk.
+    origin : str
+        Its name, where the pieces have several.
+
+    Returns
+    -------
+    Chunk
+
+    Raises
+    ------
+    DataError
+        Labels of numbers and of text: names the first row that differs.
+    """
+    first, numbers, origins = pieces[0], np.concatenate([piece.numbers() for piece in pieces]), None
+    if len(pieces) == 1:
+        return replace(first, first_row=first_row, row_numbers=numbers)
+    for piece in pieces if first.y is not None else ():
+        if (piece.y.dtype.kind == "U") != (first.y.dtype.kind == "U"):
+            refuse_label_types(piece)
+    if any(piece.origins is not None or piece.origin != first.origin for piece in pieces):
+        own = ([piece.origin] * piece.n_rows if piece.origins is None else piece.origins for piece in pieces)
+        origins = np.concatenate([np.array(names, dtype=object) for names in own])
+    else:
+        origin = first.origin
+    y, weight = (
+        None if getattr(first, name) is None else np.concatenate([getattr(piece, name) for piece in pieces])
+        for name in ("y", "weight")
+    )
+    return Chunk(join_rows([piece.X for piece in pieces]), y, weight, first_row, origin, numbers, origins)
+
+
+def refuse_label_types(chunk):
+    """Raise DataError for the first label of a chunk: text after numbers, or numbers after text."""
+    message = f"label {chunk.y[0].item()!r} stands among others of another type. Use numbers only or text only."
+    raise DataError(message, source=chunk.origin, row=chunk.row_number(0))
 
 
 def group_slices(first_row, n_rows):

@@ -1,6 +1,6 @@
 """Every exception and warning of linadd, in the form *where*: *what is wrong, with the value*. *What to do.*"""
 
-__all__ = ["ConfigError", "ConvergenceWarning", "DataError", "DataWarning", "FormatError", "LinaddError"]
+__all__ = ["ConfigError", "ConvergenceWarning", "DataError", "DataWarning", "FileRow", "FormatError", "LinaddError"]
 
 
 class LinaddError(Exception):
@@ -37,12 +37,13 @@ class DataError(LinaddError, ValueError):
     source : str, optional
         The file or object the data came from.
     row : int, optional
-        Row as the user's file counts, from 1.
+        Row as the user's file counts, from 1; a FileRow brings its own `source`.
     column : int or str, optional
         Column as the user's file counts, from 1, or its name.
     """
 
     def __init__(self, message, *, source=None, row=None, column=None):
+        source = getattr(row, "origin", source)
         self.message, self.source, self.row, self.column = message, source, row, column
         where = [str(source)] if source is not None else []
         if row is not None:
@@ -50,6 +51,26 @@ class DataError(LinaddError, ValueError):
         if column is not None:
             where.append(f"column {column!r}" if isinstance(column, str) else f"column {column}")
         super().__init__(f"{', '.join(where)}: {message}" if where else message)
+
+
+class FileRow(int):
+    """A row's number, from 1, in one of the files that a source joins.
+
+    Parameters
+    ----------
+    number : int
+        The number.
+    origin : str
+        The file, for messages.
+    """
+
+    def __new__(cls, number, origin):
+        row = super().__new__(cls, number)
+        row.origin = origin
+        return row
+
+    def __reduce__(self):
+        return FileRow, (int(self), self.origin)
 
 
 class ConvergenceWarning(UserWarning):

@@ -5,8 +5,6 @@ that needs no copy, paths and Sources through none: their columns are matched by
 values are finite is left to linadd, which names the row and the column.
 """
 
-import os
-
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
@@ -14,6 +12,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from linadd.sources import Source, open_source
 from linadd.sources.dask_arrays import DaskSource
 from linadd.sources.frames import FrameSource
+from linadd.sources.paths import are_paths
 
 __all__ = ["is_named_data", "open_rows"]
 
@@ -21,8 +20,8 @@ NO_LABELS = "no_validation"  # scikit-learn's word for a y that is not there
 
 
 def is_named_data(X):
-    """Whether X is a path or a Source, which may bring labels and weights of its own."""
-    return isinstance(X, (str, os.PathLike, Source))
+    """Whether X is a path, a list of paths or a Source, which may bring labels and weights of its own."""
+    return isinstance(X, Source) or are_paths(X)
 
 
 def open_rows(estimator, X, y=NO_LABELS, sample_weight=None, *, is_first=False, least_rows=1):
@@ -58,8 +57,9 @@ def open_rows(estimator, X, y=NO_LABELS, sample_weight=None, *, is_first=False, 
         y = None if isinstance(y, str) else y
         if is_first:
             return own_columns(estimator, open_source(X, y, weights=sample_weight))
+        width, like = estimator.n_features_in_, getattr(getattr(estimator, "model_", None), "fingerprint", None)
         names = getattr(estimator, "feature_names_in_", None)
-        return open_source(X, y, weights=sample_weight, n_features=estimator.n_features_in_, match=names)
+        return open_source(X, y, weights=sample_weight, n_features=width, match=names, like=like)
     labels = {} if isinstance(y, str) else {"y": y}
     if isinstance(X, np.ma.MaskedArray) or FrameSource.accepts(X) or DaskSource.accepts(X):
         validate_data(estimator, X, **labels, reset=is_first, skip_check_array=True)

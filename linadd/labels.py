@@ -5,6 +5,7 @@ Classes are the sorted distinct labels: numbers or text, integral floats as inte
 
 import numpy as np
 
+from linadd.chunks import refuse_label_types
 from linadd.errors import DataError
 
 MAX_REAL_LABELS = 10_000
@@ -33,10 +34,7 @@ class Labels:
                 f"the label is {y[i]}. Drop the row or give it a label.", source=chunk.origin, row=chunk.row_number(i)
             )
         if self.is_text not in (None, y.dtype.kind == "U"):
-            raise DataError(
-                f"label {y[0].item()!r} stands among others of another type. Use numbers only or text only.",
-                source=chunk.origin, row=chunk.row_number(0),
-            )  # fmt: skip
+            refuse_label_types(chunk)
         values, counts = np.unique(y, return_counts=True)
         weighted = values if weight.all() else np.unique(y[weight > 0])
         n_changes = int(np.count_nonzero(y[1:] != y[:-1]))

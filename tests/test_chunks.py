@@ -1,6 +1,7 @@
 """Chunks and their reading ahead: order, bound on what is held, exceptions, and threads that end."""
 
 import threading
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 
@@ -9,7 +10,8 @@ import pytest
 import scipy.sparse
 
 from linadd import chunks
-from linadd.chunks import GROUP_ROWS, Chunk, group_slices, prefetch, row_groups
+from linadd.chunks import GROUP_ROWS, Chunk, group_slices, join_chunks, prefetch, row_groups
+from linadd.errors import DataError
 
 
 def reader_threads():
@@ -52,6 +54,33 @@ def test_row_number_is_the_files_own():
     X = np.zeros((2, 1))
     assert Chunk(X, None, None, 10, "array").row_number(1) == 12
     assert Chunk(X, None, None, 10, "array", row_numbers=np.array([5, 40])).row_number(1) == 40
+
+
+def test_rows_that_are_taken_and_joined_keep_numbers_and_files():
+    first = Chunk(np.arange(6.0).reshape(3, 2), np.array([0, 1, 2]), np.arange(3.0), 10, "a.h5")
+    second = Chunk(np.arange(4.0).reshape(2, 2), np.array([0.5, 3]), np.ones(2), 0, "b.csv", np.array([2, 9]))
+    some = first.take(np.array([0, 2]))
+    assert some.X.tolist() == [[0, 1], [4, 5]] and some.y.tolist() == [0, 2] and some.weight.tolist() == [0, 2]
+    assert [some.row_number(i) for i in range(2)] == [11, 13] and some.origin == "a.h5"
+    both = join_chunks([some, second], 7, "a and b")
+    assert both.first_row == 7 and both.origin == "a and b" and both.weight.tolist() == [0, 2, 1, 1]
+    assert both.X.tolist() == [[0, 1], [4, 5], [0, 1], [2, 3]] and both.y.tolist() == [0, 2, 0.5, 3]
+    rows = [both.row_number(i) for i in range(4)]
+    assert rows == [11, 13, 2, 9] and [row.origin for row in rows] == ["a.h5", "a.h5", "b.csv", "b.csv"]
+    rest = join_chunks([both.take(slice(1, 4)), second], 0, "all")
+    assert [rest.row_number(i).origin for i in range(5)] == ["a.h5", "b.csv", "b.csv", "b.csv", "b.csv"]
+    same = join_chunks([some, first], 0, "unused")
+    assert same.origin == "a.h5" and same.origins is None and same.row_number(4) == 13
+    alone = join_chunks([replace(some, y=None, weight=None)], 3, "unused")
+    assert alone.first_row == 3 and alone.y is alone.weight is None and alone.row_number(1) == 13
+
+
+def test_labels_of_numbers_and_text_do_not_join():
+    numbers, texts = (Chunk(np.ones((2, 1)), y, None, 4, "f") for y in (np.array([1, 2]), np.array(["1", "2"])))
+    message = "f, row 5: label '1' stands among others of another type. Use numbers only or text only."
+    with pytest.raises(DataError) as caught:
+        join_chunks([numbers, texts], 0, "all")
+    assert str(caught.value) == message
 
 
 @pytest.mark.parametrize("depth", [0, 1, 3])

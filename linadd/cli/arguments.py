@@ -84,7 +84,11 @@ def parse_index_base(value):
 
 
 DataFile = Annotated[
-    str, typer.Argument(metavar="FILE", help="Rows: HDF5 (FILE::group too), .npy, .npz or libsvm text.")
+    str,
+    typer.Argument(
+        metavar="FILE",
+        help="Rows: HDF5 (FILE::group too), .npy, .npz or libsvm text; a pattern in quotes ('part-*.h5') for several.",
+    ),
 ]
 ModelFile = Annotated[str, typer.Argument(metavar="MODEL", help="A model that `linadd train` wrote.")]
 Table = Annotated[str, typer.Option("--x", metavar="NAME", help="Dataset or array of the features.")]
@@ -159,7 +163,7 @@ def open_rows(path, *, where=None, target=None, **options):
     Parameters
     ----------
     path : str
-        The file, with `::group` where it has groups.
+        The file, with `::group` where it has groups, or a pattern of files.
     where : list of str, optional
         Conditions NAME=V1,V2.
     target : str, optional
@@ -176,11 +180,12 @@ def open_rows(path, *, where=None, target=None, **options):
     ConfigError
         A condition of another form; a target that is the file itself.
     """
-    from linadd.sources import open_source, split_group  # numpy, which the parser must not load
+    from linadd.sources import open_source  # numpy, which the parser must not load
+    from linadd.sources.paths import find_files
 
     conditions = parse_where(where)
-    if target is not None:
-        refuse_same_file(target, split_group(path)[0])
+    for file, _ in find_files(path) if target is not None else ():
+        refuse_same_file(target, file)
     return open_source(path, where=conditions, **options)
 
 

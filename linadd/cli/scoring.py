@@ -39,8 +39,8 @@ def open_for_model(path, model, model_path, **options):
     """
     options["match"] = model.feature_names
     source = open_rows(path, **options)
-    if source.is_sparse and source.n_features < model.n_features:
-        source = open_rows(path, n_features=model.n_features, **options)
+    if source.can_pad and source.n_features < model.n_features:
+        source.pad(model.n_features)
     if source.n_features != model.n_features:
         message = f"has {source.n_features} features, the model {model_path} has {model.n_features}."
         raise DataError(f"{message} Give data of the same columns.", source=source.origin)

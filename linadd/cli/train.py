@@ -121,7 +121,8 @@ def read_options(context, letters, compat, values):
     if compat is not None:
         values, is_quiet = compat_options(compat, letters or [], {name: values[name] for name in given})
     elif letters:
-        raise ConfigError(f"{letters[0]}: train takes two files. Letters after -- go with --compat.")
+        remedy = "Put a pattern of files in quotes; letters after -- go with --compat."
+        raise ConfigError(f"{letters[0]}: train takes one file and a model. {remedy}")
     options = Options(**values)
     check_taken(given, options)
     return options, is_quiet

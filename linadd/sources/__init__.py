@@ -4,7 +4,6 @@ To add a format: a file with its `Source` beside this one, and its class in the 
 """
 
 import copy
-import difflib
 import os
 from dataclasses import replace
 
@@ -13,10 +12,12 @@ from linadd.sources.arrays import ArraySource, SparseSource
 from linadd.sources.base import ReadOptions, Source, reading
 from linadd.sources.columns import last_number, select_columns
 from linadd.sources.dask_arrays import DaskSource
+from linadd.sources.files import FilesSource
 from linadd.sources.frames import FrameSource
 from linadd.sources.hdf5 import HDF5Source
 from linadd.sources.libsvm import LibsvmSource
 from linadd.sources.npy import NpySource, NpzSource
+from linadd.sources.paths import are_paths, find_files
 from linadd.sources.where import WhereSource
 
 __all__ = ["SOURCES", "Source", "open_source"]
@@ -44,15 +45,18 @@ def open_source(
     features=None,
     drop=None,
     match=None,
+    like=None,
 ):
     """Open data of any kind that linadd reads as a `Source` of rows.
 
     Parameters
     ----------
-    data : str or path-like, array_like, scipy sparse, dask array, pandas or polars frame, or Source
-        A path may end in `::group`; the longest existing file name before a `::` wins. A Source is returned as it is.
+    data : str or path-like, list of them, array_like, scipy sparse, dask array, pandas or polars frame, or Source
+        A path may end in `::group`; the longest existing file name before a `::` wins. A list of paths, or a pattern
+        (`part-*.h5`), is one data set: the rows of one file after the other, those of a pattern in the order of their
+        names, part-2 before part-10. A Source is returned as it is.
     y : array_like, shape (n_rows,), optional
-        Labels, for data in memory and for `.npy` files.
+        Labels, for data in memory, for `.npy` files and for several files.
     group : str, optional
         Group of an HDF5 file; the same as `::group`.
     x, y_name : str
@@ -64,7 +68,8 @@ def open_source(
     chunk_rows : int, optional
         Rows of a reader chunk; by default about 8 MB, in whole chunks of the file. Results do not depend on it.
     index_base : {"auto", 0, 1}
-        First feature index of libsvm text; "auto" is 1, and an index 0 is an error that names this option.
+        First feature index of libsvm text; "auto" is that of `like`, else 1. An index 0 is then an error that names
+        this option.
     n_features : int, optional
         Features that the source must have; libsvm text of fewer is padded with zeros.
     features, drop : str or list of str, optional
@@ -74,6 +79,9 @@ def open_source(
     match : list of str, optional
         Names of the features of a model: data with names are put into their order, and columns that are not among them
         are left out. Columns of data without names count by position.
+    like : dict, optional
+        Fingerprint of the data of a model (`model.fingerprint`): with `index_base` "auto", libsvm text counts from the
+        first index that it did there.
 
     Returns
     -------
@@ -89,12 +97,12 @@ def open_source(
     if chunk_rows is not None and not (isinstance(chunk_rows, int) and chunk_rows >= 1):
         raise ConfigError(f"chunk_rows is {chunk_rows!r}. Give a whole number of rows, at least 1.")
     columns = [names_of(*each) for each in (("features", features), ("drop", drop), ("match", match))]
-    options = ReadOptions(group, x, y_name if y is None else y, weights, index_base, n_features, *columns)
+    options = ReadOptions(group, x, y_name if y is None else y, weights, index_base, n_features, *columns, like)
     if isinstance(data, Source):
         options.refuse(data.origin, "an open source", "group", "x", "y", "weights", "index_base")
         source = select_columns(copy.copy(data), options)
-    elif isinstance(data, (str, os.PathLike)):
-        source = open_file(os.fspath(data), options)
+    elif are_paths(data):
+        source = open_files(data, options)
     else:
         options.refuse("array", "data in memory", "group", "x", "index_base", *([] if y is not None else ["y"]))
         array_source = next(candidate for candidate in ARRAY_SOURCES if candidate.accepts(data))
@@ -111,11 +119,32 @@ def open_source(
     return source
 
 
-def open_file(text, options):
-    """The source of the file named by `text`, which may end in `::group`."""
-    path, group = split_group(text)
-    if group is not None and options.group is not None:
-        raise ConfigError(f"{text}: the group is given twice, as {group!r} and {options.group!r}. Give it once.")
+def open_files(data, options):
+    """The source of the files that `data` names; columns are chosen in each."""
+    files = find_files(data, options.group)
+    given = {"y": options.y, "weights": options.weights}
+    if len(files) > 1:  # arrays belong to all rows
+        given = {name: value for name, value in given.items() if not isinstance(value, (str, os.PathLike, bool))}
+        options = replace(options, **dict.fromkeys(given))
+    # Columns beyond the last that libsvm text holds are zero, also where a model's names are numbers of columns.
+    last = last_number(options.match)
+    is_chosen = last or options.features is not None or options.drop is not None
+    own = replace(options, n_features=None) if is_chosen else options
+    parts = [open_file(path, replace(own, group=group)) for path, group in files]
+    width = max(last, *(part.n_features for part in parts))
+    for part in parts:
+        if part.can_pad and part.n_features < width:
+            part.pad(width)
+    parts = [part if part.selects_columns else select_columns(part, options) for part in parts]
+    if len(parts) == 1:
+        return parts[0]
+    name = os.fspath(data if isinstance(data, (str, os.PathLike)) else data[0])
+    more = "" if isinstance(data, (str, os.PathLike)) else f" and {len(parts) - 1} more"
+    return FilesSource(parts, name + more, **given)
+
+
+def open_file(path, options):
+    """The source of one file, with all columns unless it selects them itself."""
     if os.path.isdir(path):
         raise DataError("is a folder. Give one file.", source=path)
     with reading(path), open(path, "rb") as file:
@@ -126,17 +155,7 @@ def open_file(text, options):
         known = ", ".join(SOURCES)
         message = f"the format is unknown: neither its suffix {suffix!r} nor its content is one of {known}."
         raise DataError(f"{message} Convert it to one of them.", source=path)
-    options = replace(options, group=options.group if group is None else group)
-    if source.selects_columns:
-        return source(path, options)
-    # Columns beyond the last that text holds are zero, also where a model's names are numbers of columns.
-    last = last_number(options.match)
-    is_chosen = last or options.features is not None or options.drop is not None
-    opened = source(path, replace(options, n_features=None) if is_chosen else options)
-    if opened.is_sparse and opened.n_features < last:
-        opened.close()
-        opened = source(path, replace(options, n_features=last))
-    return select_columns(opened, options)
+    return source(path, options)
 
 
 def names_of(option, names):
@@ -147,31 +166,3 @@ def names_of(option, names):
         return tuple(map(str, names))
     except TypeError:
         raise ConfigError(f"{option} is {names!r}. Give a list of names.") from None
-
-
-def split_group(text):
-    """(path, group or None) of `FILE::group`; the longest existing file name before a `::` wins.
-
-    Raises
-    ------
-    DataError
-        No such file; names the ones in the folder that come nearest.
-    """
-    path, group = text, None
-    while not os.path.exists(path):
-        path, mark, _ = path.rpartition("::")
-        if not mark:
-            raise DataError(missing_file(text), source=text)
-        group = text[len(path) + 2 :] or None
-    return path, group
-
-
-def missing_file(path):
-    """What to say of a file that does not exist."""
-    folder, name = os.path.split(path.split("::")[0])
-    if not os.path.isdir(folder or "."):
-        return f"the folder {folder!r} does not exist."
-    names = sorted(os.listdir(folder or "."))
-    near = difflib.get_close_matches(name, names, n=3, cutoff=0.4) or names[:5]
-    shown = "The folder is empty" if not names else "The folder has " + ", ".join(map(repr, near))
-    return f"does not exist. {shown}{f' and {len(names) - len(near)} more' if len(names) > len(near) else ''}."

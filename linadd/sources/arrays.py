@@ -51,7 +51,7 @@ class ArraySource(Source):
         """Take labels and weights of all rows; labels are made plain as a whole, so that every chunk has their type."""
         self.y = self._entries(y, self.names[1])
         if self.y is not None:
-            self.y = plain_labels(self.y, Chunk(self.X, None, None, 0, self.origin))
+            self.y = plain_labels(self.y, Chunk(None, None, None, 0, self.origin))
         self.weight = self._entries(weights, self.names[2])
         self.has_labels, self.has_weights = self.y is not None, self.weight is not None
 

@@ -36,6 +36,7 @@ class ReadOptions:
     features: tuple[str, ...] | None = None
     drop: tuple[str, ...] | None = None
     match: tuple[str, ...] | None = None
+    like: dict | None = None
 
     def refuse(self, origin, kind, *names):
         """Raise ConfigError for the first of the options that was given though a kind of data has no use for it.
@@ -71,6 +72,8 @@ class Source(ABC):
         Whether chunks carry `y` and `weight`.
     is_sparse : bool
         Whether chunks carry a `scipy.sparse.csr_array`.
+    can_pad : bool
+        Whether `pad` can add features: in libsvm text the last of them need not occur in every file.
     chunk_rows : int
         Rows of a reader chunk.
     selects_columns : bool
@@ -90,6 +93,7 @@ class Source(ABC):
     has_labels = False
     has_weights = False
     is_sparse = False
+    can_pad = False
     selects_columns = False
 
     def _read(self, start, stop):
@@ -169,6 +173,10 @@ class Source(ABC):
     def column_name(self, column):
         """What a message calls column `column` (from 0): its name, or its number from 1."""
         return column + 1 if self.feature_names is None else self.feature_names[column]
+
+    def pad(self, n_features):
+        """Widen the rows with zeros to `n_features`, where `can_pad`."""
+        raise NotImplementedError(f"pad to {n_features}: {self.kind} has its own width")
 
     def selectors(self):
         """Names of the arrays beside X that can select rows, for `where`."""

@@ -9,37 +9,30 @@ import errno
 import logging
 import os
 import re
-import shlex
-import warnings
 from contextlib import contextmanager
 
 import h5py
 import numpy as np
 
 from linadd.chunks import Chunk
-from linadd.errors import ConfigError, DataError, DataWarning, LinaddError
+from linadd.errors import ConfigError, DataError, LinaddError
 from linadd.sources.base import (
-    CHUNK_BYTES,
     Source,
     check_length,
     check_table,
     file_fingerprint,
     plain_labels,
-    rows_of_bytes,
 )
 from linadd.sources.hdf5_text import read_attribute, read_dataset
-from linadd.sources.row_copy import RowCopy, SlowRows
+from linadd.sources.layout import PANEL_BYTES, panels, slow_rows, whole_chunks
+from linadd.sources.row_copy import RowCopy
 
 __all__ = ["HDF5Source"]
 
 logger = logging.getLogger(__name__)
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
-# Rows that the solver asks for at a time (`--training-chunk`), the measure of a layout that is slow to read by rows.
-TRAINING_ROWS = 1000
-# What is unpacked at a time for a copy in rows, at most, unless one chunk of the file is larger; the shortest piece of
-# a column that is read about as fast as the whole column.
-PANEL_BYTES = 8 * CHUNK_BYTES
+# The shortest piece of a column that is read about as fast as the whole column.
 RUN_BYTES = 64 << 10
 # Filters that unpack, by their registered numbers; what stands before or after them only shuffles or checks.
 CODECS = {
@@ -76,7 +69,6 @@ class HDF5Source(Source):
 
     kind = "HDF5"
     suffixes = (".h5", ".hdf5", ".hdf", ".he5")
-    slow_rows = None
 
     def __init__(self, path, options):
         options.refuse(path, self.kind, "index_base")
@@ -111,31 +103,16 @@ class HDF5Source(Source):
             self.class_names = read_names(group, group[self.y], "class_names", self.origin)
             plain_labels(read_entries(group[self.y], 0, 1), Chunk(None, None, None, 0, self.origin))
         chunk = X.chunks and X.chunks[:: -1 if self.is_transposed else 1]
-        file_rows, self.row_bytes = chunk[0] if chunk else 1, self.n_features * self.dtype.itemsize
-        rows = rows_of_bytes(self.row_bytes)
-        # Whole chunks of the file, as one that is read twice is unpacked twice; but no more than eight times the aim.
-        self.chunk_rows = max(file_rows, rows - rows % file_rows) if file_rows <= 8 * rows else rows
-        together = self._rows_together(X, chunk)
-        if together > 4 * TRAINING_ROWS:
-            self.slow_rows = SlowRows(self.n_rows, self.row_bytes, together)
-            if together * self.row_bytes >= CHUNK_BYTES // 2:
-                self._warn_of_layout(X)
+        self.chunk_rows = whole_chunks(self.n_features * self.dtype.itemsize, chunk[0] if chunk else 1)
+        self.slow_rows = slow_rows(self, self.path, f"dataset {self.x!r}", X.chunks, self._rows_together(X, chunk))
 
     def _rows_together(self, X, chunk):
         """Rows that cost as much as one of them: those of a packed or narrow chunk (rows, columns), or of a run."""
         if chunk is None:
-            rows = min(RUN_BYTES // X.dtype.itemsize, PANEL_BYTES // self.row_bytes) if self.is_transposed else 1
-        else:
-            is_packed = X.id.get_create_plist().get_nfilters() > 0
-            rows = chunk[0] if is_packed or chunk[1] < self.n_features else 1
-        return min(rows, self.n_rows)
-
-    def _warn_of_layout(self, X):
-        layout = f"chunks of {' x '.join(map(str, X.chunks))}" if X.chunks else "columns"
-        target = os.path.splitext(self.path)[0] + "_rows.h5"
-        command = f"linadd convert {shlex.quote(self.origin)} {shlex.quote(target)}"
-        message = f"{self.origin}: dataset {self.x!r} is stored in {layout}, which is slow to read by rows."
-        warnings.warn(f"{message} Rewrite it once: {command}", DataWarning, stacklevel=6)
+            row_bytes = self.n_features * self.dtype.itemsize
+            return min(RUN_BYTES // X.dtype.itemsize, PANEL_BYTES // row_bytes) if self.is_transposed else 1
+        is_packed = X.id.get_create_plist().get_nfilters() > 0
+        return chunk[0] if is_packed or chunk[1] < self.n_features else 1
 
     def _read_many(self, ranges):
         first, last = min(start for start, _ in ranges), max(stop for _, stop in ranges)
@@ -160,16 +137,10 @@ class HDF5Source(Source):
         """All rows in a temporary file, read by panels of whole chunks, each of which is unpacked once."""
         with self._open("its rows") as group:
             X = group[self.x]
-            height, width = (X.chunks or (1, 1))[:: -1 if self.is_transposed else 1]
-            n_rows = max(1, PANEL_BYTES // (self.row_bytes * height)) * height
-            n_columns = max(1, PANEL_BYTES // (n_rows * width * self.dtype.itemsize)) * width
-            panels = (
-                (rows[0], columns[0], self._block(X, rows, columns))
-                for rows in pieces(self.n_rows, n_rows)
-                for columns in pieces(self.n_features, n_columns)
-            )
-            shape = (self.n_rows, self.n_features)
-            return RowCopy(panels, shape, native(X.dtype), n_columns >= self.n_features, self.origin)
+            shape, chunk = (self.n_rows, self.n_features), (X.chunks or (1, 1))[:: -1 if self.is_transposed else 1]
+            spans, in_rows = panels(shape, chunk, self.dtype.itemsize)
+            blocks = ((rows[0], columns[0], self._block(X, rows, columns)) for rows, columns in spans)
+            return RowCopy(blocks, shape, native(X.dtype), in_rows, self.origin)
 
     def close(self):
         """Remove the copy of the rows, if one was made."""
@@ -279,11 +250,6 @@ class HDF5Source(Source):
 def native(dtype):
     """The dtype in native byte order, without HDF5's annotations."""
     return np.dtype(dtype.str).newbyteorder("=")
-
-
-def pieces(length, step):
-    """(start, stop) of each piece of a length that is cut every `step`."""
-    return [(start, min(start + step, length)) for start in range(0, length, step)]
 
 
 def n_entries(entry):

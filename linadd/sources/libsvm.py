@@ -36,7 +36,8 @@ class LibsvmSource(Source):
     path : str
         The file; `.bz2`, `.gz` and `.xz` are first unpacked to a temporary file, removed with the source or at exit.
     options : ReadOptions
-        `index_base`: 0, 1 or "auto", which is 1; `n_features`: width to pad to; `y` None leaves labels out.
+        `index_base`: 0, 1 or "auto", which is that of `like`, else 1; `n_features`: width to pad to; `y` None leaves
+        labels out.
 
     Raises
     ------
@@ -55,6 +56,7 @@ class LibsvmSource(Source):
     kind = "libsvm text"
     suffixes = (".libsvm", ".svmlight", ".svm", *COMPRESSED)
     is_sparse = True
+    can_pad = True
     dtype = np.dtype(np.float64)
 
     def __init__(self, path, options):
@@ -62,7 +64,9 @@ class LibsvmSource(Source):
         if options.index_base not in ("auto", 0, 1):
             raise ConfigError(f"index_base is {options.index_base!r}. It is one of 'auto', 0, 1.")
         self.path = self.origin = path
-        self.index_base = 1 if options.index_base == "auto" else options.index_base
+        self.index_base = (options.like or {}).get("index_base", 1)
+        if options.index_base != "auto":
+            self.index_base = options.index_base
         with reading(path):
             self._text = PlainText(path)
             self._scan(options.n_features)
@@ -128,6 +132,10 @@ class LibsvmSource(Source):
         numbers = parser.lines[own] if self._has_gaps else None
         y = parser.y[own] if self.has_labels else None
         return Chunk(parser.table(own, self.n_features), y, None, start, self.origin, numbers)
+
+    def pad(self, n_features):
+        """Widen the rows to more features than occur."""
+        self.n_features = n_features
 
     def fingerprint(self):
         """Of the file as it was given, with the index base."""

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from linadd.chunks import Chunk, join_rows
+from linadd.chunks import Chunk, join_chunks
 from linadd.errors import ConfigError, DataError
 from linadd.sources.base import WrappedSource, plain_labels
 
@@ -86,16 +86,11 @@ class WhereSource(WrappedSource):
     def _read(self, start, stop):
         rows = self._rows(start, stop)
         spans = np.split(rows, np.flatnonzero(np.diff(rows // self.source.chunk_rows)) + 1)
-        X, y, weight = [], [], []
+        pieces = []
         for span in spans:
             chunk = self.source.read(int(span[0]), int(span[-1]) + 1)
-            kept = span - span[0] if len(span) < chunk.n_rows else slice(None)
-            X.append(chunk.X[kept])
-            y.append(chunk.y[kept] if self.has_labels else None)
-            weight.append(chunk.weight[kept] if self.has_weights else None)
-        y = np.concatenate(y) if self.has_labels else None
-        weight = np.concatenate(weight) if self.has_weights else None
-        return Chunk(join_rows(X), y, weight, start, self.origin, rows + 1)
+            pieces.append(chunk.take(span - span[0] if len(span) < chunk.n_rows else slice(None)))
+        return join_chunks(pieces, start, self.origin)
 
     def fingerprint(self):
         """Of the source, with the condition."""

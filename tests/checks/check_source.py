@@ -155,6 +155,19 @@ def build_hdf5_native(folder, X, y, weight):
     return folder / "native.h5", {}
 
 
+def build_files(folder, X, y, weight):
+    paths = []
+    for first, part in enumerate(np.array_split(np.arange(len(X)), 3)):
+        paths.append(folder / f"part-{first}.npz")
+        np.savez(paths[-1], X=X[part], y=y[part], weight=weight[part])
+    return paths, {"weights": "weight"}
+
+
+def build_files_libsvm(folder, X, y, weight):
+    parts = np.array_split(np.arange(len(X)), 3)
+    return [write_libsvm(folder / f"part-{part[0]}.svm", X[part], y[part]) for part in parts], {}
+
+
 def build_where(folder, X, y, weight):
     part = np.tile([2, 1, 3], len(X))
     keep = part != 2
@@ -192,8 +205,8 @@ def build_libsvm_bz2(folder, X, y, weight):
 
 BUILDERS = {name.removeprefix("build_"): build for name, build in globals().items() if name.startswith("build_")}
 # Formats that keep no dtype but their own, and those that hold no weights.
-FLOAT64_ONLY = {"libsvm", "libsvm_bz2"}
-WITHOUT_WEIGHTS = {"libsvm", "libsvm_bz2"}
+FLOAT64_ONLY = {"libsvm", "libsvm_bz2", "files_libsvm"}
+WITHOUT_WEIGHTS = {"libsvm", "libsvm_bz2", "files_libsvm"}
 NAMES = {"pandas": list("abcd"), "polars": list("abcd"), "columns": list("dcba")}
 
 
@@ -367,7 +380,7 @@ def check_fingerprint_follows_the_data(name, folder):
         (folder / str(i)).mkdir()
         fingerprint = open_table(name, folder / str(i), table, y, weight).fingerprint()
         # The same file elsewhere and later differs by path and time only.
-        prints.append({key: value for key, value in fingerprint.items() if key not in ("path", "mtime_ns")})
+        prints.append({key: value for key, value in fingerprint.items() if key not in ("path", "files", "mtime_ns")})
     if not name.startswith("hdf5") and name != "dask_sparse":  # HDF5 headers hold times, map_blocks random names
         assert prints[0] == prints[1]
     assert prints[0] != prints[2]

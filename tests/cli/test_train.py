@@ -276,7 +276,10 @@ BAD_USAGE = [
      "train --help`."),
     ("--index-base 2", "Invalid value for '--index-base': '2' is not one of auto, 0, 1. See `linadd train --help`."),
     ("--where part", "--where part: is not NAME=V1,V2."),
-    ("third.h5", "third.h5: train takes two files. Letters after -- go with --compat."),
+    (
+        "third.h5", "third.h5: train takes one file and a model. Put a pattern of files in quotes; letters after -- go "
+        "with --compat.",
+    ),
     ("--frobnicate 2", "No such option: --frobnicate. See `linadd train --help`."),
     ("--compat liblinear -s 3", "No such option: -s. See `linadd train --help`. Letters of --compat stand after --."),
     ("--compat svmlight", "--compat: 'svmlight' is not one of liblinear, libspline."),

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from linadd.errors import ConfigError, DataWarning
-from linadd.sources import hdf5, open_source, row_copy
+from linadd.sources import hdf5, layout, open_source, row_copy
 from linadd.sources.hdf5 import HDF5Source
 from tests.checks.check_source import position_table, refusal
 
@@ -295,12 +295,12 @@ def test_layouts_that_are_slow_by_rows_warn_once_with_the_command(tmp_path):  # 
         file.create_dataset("few", (1_000, 20_000), "u1", chunks=(1_000, 10))
         file.create_dataset("matlab", (300, 20_000), "u1").attrs["MATLAB_class"] = np.bytes_("uint8")
     command = f"Rewrite it once: linadd convert '{path}' '{tmp_path}/wide table_rows.h5'"
-    for name, layout in (("columns", "chunks of 20000 x 1"), ("tall", "chunks of 20000 x 300"), ("matlab", "columns")):
+    for name, chunks in (("columns", "chunks of 20000 x 1"), ("tall", "chunks of 20000 x 300"), ("matlab", "columns")):
         with pytest.warns(DataWarning) as caught:
             source = open_source(path, x=name)
             source.read(0, 100)
         assert [str(warning.message) for warning in caught] == [
-            f"{path}: dataset {name!r} is stored in {layout}, which is slow to read by rows. {command}"
+            f"{path}: dataset {name!r} is stored in {chunks}, which is slow to read by rows. {command}"
         ]
         assert caught[0].filename == __file__
     with warnings.catch_warnings():
@@ -347,7 +347,8 @@ def test_each_chunk_of_a_slow_layout_is_unpacked_about_once(tmp_path, monkeypatc
         return block(self, X, rows, columns)
 
     monkeypatch.setattr(HDF5Source, "_block", note)
-    monkeypatch.setattr(hdf5, "PANEL_BYTES", panel_bytes if chunk else 100_000)
+    for module in (hdf5, layout):
+        monkeypatch.setattr(module, "PANEL_BYTES", panel_bytes if chunk else 100_000)
     monkeypatch.setattr(row_copy, "LEAST_BYTES", 0)
     with open_source(tmp_path / "a.h5") as source:
         for seed in range(3):
