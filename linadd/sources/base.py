@@ -37,6 +37,7 @@ class ReadOptions:
     drop: tuple[str, ...] | None = None
     match: tuple[str, ...] | None = None
     like: dict | None = None
+    where: tuple[str, ...] = ()
 
     def refuse(self, origin, kind, *names):
         """Raise ConfigError for the first of the options that was given though a kind of data has no use for it.

@@ -146,6 +146,8 @@ def find_column(name, places, numbers, origin, option, taken):
         if found:
             return found
     flag = f"--{option} ({option}=)"
+    if name in taken and option == "drop":
+        return []  # as it is no feature anyway
     if name in taken:
         raise DataError(f"column {name!r} holds {taken[name]} and is no feature. Take it off {flag}.", source=origin)
     state = f"has no column {name!r}, which {flag} names"

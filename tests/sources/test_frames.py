@@ -40,17 +40,17 @@ def test_a_pandas_frame_of_one_type_is_viewed():
     [
         (
             lambda: pandas.DataFrame({"age": [1.0, 2.0], "city": pandas.Categorical(["a", "b"])}),
-            "pandas frame, column 'city': has dtype category; features must be real numbers. Encode it as numbers, or "
+            "pandas frame, column 'city': has type category; features must be real numbers. Encode it as numbers, or "
             "drop it.",
         ),
         (
             lambda: pandas.DataFrame({"age": [1.0, 2.0], "what": np.array([1, "b"], object)}),
-            "pandas frame, column 'what': has dtype object; features must be real numbers. Convert it, for instance "
+            "pandas frame, column 'what': has type object; features must be real numbers. Convert it, for instance "
             "with astype('float32').",
         ),
         (
             lambda: pandas.DataFrame({"when": pandas.to_datetime(["2020-01-01"])}).astype("datetime64[s]"),
-            "pandas frame, column 'when': has dtype datetime64[s]; features must be real numbers. Encode it as numbers "
+            "pandas frame, column 'when': has type datetime64[s]; features must be real numbers. Encode it as numbers "
             "first.",
         ),
         (
@@ -59,7 +59,7 @@ def test_a_pandas_frame_of_one_type_is_viewed():
         ),
         (
             lambda: polars.DataFrame({"age": [1.0, 2.0], "city": ["a", "b"]}),
-            "polars frame, column 'city': has dtype String; features must be real numbers. Encode it as numbers, or "
+            "polars frame, column 'city': has type String; features must be real numbers. Encode it as numbers, or "
             "drop it.",
         ),
         (
@@ -68,7 +68,7 @@ def test_a_pandas_frame_of_one_type_is_viewed():
         ),
         (
             lambda: pandas.DataFrame({"a": []}, dtype=float),
-            "pandas frame: X has shape (0, 1): no rows. Give data that have some.",
+            "pandas frame: the table has shape (0, 1): no rows. Give data that have some.",
         ),
     ],
 )
@@ -82,3 +82,22 @@ def test_the_fingerprint_follows_names_and_values():
         for X, names in ((np.eye(2), ["a", "b"]), (np.eye(2), ["a", "c"]), (2 * np.eye(2), ["a", "b"]))
     ]
     assert prints[0] != prints[1] and prints[0] != prints[2]
+
+
+@pytest.mark.parametrize("library", [pandas, polars], ids=lambda library: library.__name__)
+def test_labels_and_weights_by_name(library):
+    frame = library.DataFrame({"a": [1, 2, 3], "y": ["p", "q", "p"], "w": [0.5, 1, 2], "b": [4.0, 5.0, 6.0]})
+    chunk = open_source(frame, "y", weights="w", features=["b", "a"]).read(1, 3)
+    assert chunk.X.tolist() == [[2, 5], [3, 6]] and chunk.y.tolist() == ["q", "p"] and chunk.weight.tolist() == [1, 2]
+    # Without being named a column y is a feature like others, and labels may come from elsewhere.
+    source = open_source(frame, [0, 1, 0], drop=["y"], where={"y": ["p"]})
+    assert source.feature_names == ["a", "w", "b"] and source.read(0, 2).X.tolist() == [[1, 0.5, 4], [3, 2, 6]]
+    assert open_source(frame, drop=["y"]).has_labels is False
+    assert open_source(frame, "y", where={"w": [1, 2]}).feature_names == ["a", "b"]
+    reordered = open_source(frame, match=["b", "a"])
+    assert reordered.read(0, 1).X.tolist() == [[4, 1]]
+
+
+def test_a_lazy_frame_is_refused():
+    message = "polars frame: is lazy: its rows are not there yet. Give frame.collect()."
+    assert refusal(open_source, polars.LazyFrame({"a": [1.0]})) == message
