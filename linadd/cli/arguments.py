@@ -87,7 +87,7 @@ DataFile = Annotated[
     str,
     typer.Argument(
         metavar="FILE",
-        help="Rows: HDF5 (FILE::group too), .npy, .npz or libsvm text; a pattern in quotes ('part-*.h5') for several.",
+        help="Rows: HDF5 (FILE::group too), .npy, .npz, CSV, Parquet or libsvm text; several: 'part-*.h5', in quotes.",
     ),
 ]
 ModelFile = Annotated[str, typer.Argument(metavar="MODEL", help="A model that `linadd train` wrote.")]

@@ -12,12 +12,15 @@ from linadd.sources.arrays import ArraySource, SparseSource
 from linadd.sources.base import ReadOptions, Source, reading
 from linadd.sources.columns import last_number, select_columns
 from linadd.sources.dask_arrays import DaskSource
+from linadd.sources.delimited import DelimitedSource
 from linadd.sources.files import FilesSource
 from linadd.sources.frames import FrameSource
 from linadd.sources.hdf5 import HDF5Source
 from linadd.sources.libsvm import LibsvmSource
 from linadd.sources.npy import NpySource, NpzSource
+from linadd.sources.parquet import ParquetSource
 from linadd.sources.paths import are_paths, find_files
+from linadd.sources.text import COMPRESSED, read_head
 from linadd.sources.where import WhereSource
 
 __all__ = ["SOURCES", "Source", "open_source"]
@@ -25,7 +28,8 @@ __all__ = ["SOURCES", "Source", "open_source"]
 # Data in memory, the first that accepts it.
 ARRAY_SOURCES = [SparseSource, DaskSource, FrameSource, ArraySource]
 # Formats of files, in the order in which their content is tried when the suffix is unknown.
-FILE_SOURCES = [HDF5Source, NpySource, NpzSource, LibsvmSource]
+TEXT_SOURCES = [LibsvmSource, DelimitedSource]  # compressed too
+FILE_SOURCES = [HDF5Source, NpySource, NpzSource, ParquetSource, *TEXT_SOURCES]
 # Suffix -> class of the source.
 SOURCES = {suffix: source for source in FILE_SOURCES for suffix in source.suffixes}
 
@@ -55,16 +59,17 @@ def open_source(
         A path may end in `::group`; the longest existing file name before a `::` wins. A list of paths, or a pattern
         (`part-*.h5`), is one data set: the rows of one file after the other, those of a pattern in the order of their
         names, part-2 before part-10. A Source is returned as it is.
-    y : array_like, shape (n_rows,), optional
-        Labels, for data in memory, for `.npy` files and for several files.
+    y : array_like, shape (n_rows,), or str, optional
+        Labels, for data in memory, for `.npy` files and for several files; of a frame also the name of a column.
     group : str, optional
         Group of an HDF5 file; the same as `::group`.
     x, y_name : str
-        Names of the features and the labels in a file. A file without the default `y` has no labels.
+        Names of the features and the labels in a file; in tables (CSV, Parquet) all columns are features but those of
+        `y_name`, `weights` and `where`. A file without the default `y` has no labels.
     weights : str or array_like, optional
-        Name (for files) or array (for data in memory) of sample weights.
+        Name (for files and columns of frames) or array (for data in memory) of sample weights.
     where : dict of str to list, optional
-        Keep the rows whose array NAME, beside X, has one of the values: `{"part": ["1", "2"]}`.
+        Keep the rows whose array NAME, beside X, or column NAME has one of the values: `{"part": ["1", "2"]}`.
     chunk_rows : int, optional
         Rows of a reader chunk; by default about 8 MB, in whole chunks of the file. Results do not depend on it.
     index_base : {"auto", 0, 1}
@@ -97,7 +102,8 @@ def open_source(
     if chunk_rows is not None and not (isinstance(chunk_rows, int) and chunk_rows >= 1):
         raise ConfigError(f"chunk_rows is {chunk_rows!r}. Give a whole number of rows, at least 1.")
     columns = [names_of(*each) for each in (("features", features), ("drop", drop), ("match", match))]
-    options = ReadOptions(group, x, y_name if y is None else y, weights, index_base, n_features, *columns, like)
+    y_or_name, where_names = y_name if y is None else y, tuple(where or ())
+    options = ReadOptions(group, x, y_or_name, weights, index_base, n_features, *columns, like, where_names)
     if isinstance(data, Source):
         options.refuse(data.origin, "an open source", "group", "x", "y", "weights", "index_base")
         source = select_columns(copy.copy(data), options)
@@ -147,12 +153,16 @@ def open_file(path, options):
     """The source of one file, with all columns unless it selects them itself."""
     if os.path.isdir(path):
         raise DataError("is a folder. Give one file.", source=path)
-    with reading(path), open(path, "rb") as file:
-        head = file.read(4096)
-    suffix = os.path.splitext(path)[1].lower()
-    source = SOURCES.get(suffix) or next((each for each in FILE_SOURCES if each.matches(head)), None)
+    (stem, suffix), candidates = os.path.splitext(path), FILE_SOURCES
+    if suffix.lower() in COMPRESSED:
+        suffix, candidates = os.path.splitext(stem)[1], TEXT_SOURCES
+    with reading(path):
+        head = read_head(path, 4096)
+    source = SOURCES.get(suffix.lower())
+    if source not in candidates:
+        source = next((each for each in candidates if each.matches(head)), None)
     if source is None:
-        known = ", ".join(SOURCES)
+        known = ", ".join([*SOURCES, *COMPRESSED])
         message = f"the format is unknown: neither its suffix {suffix!r} nor its content is one of {known}."
         raise DataError(f"{message} Convert it to one of them.", source=path)
     return source(path, options)

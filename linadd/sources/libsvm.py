@@ -14,7 +14,7 @@ from linadd.chunks import Chunk
 from linadd.errors import ConfigError, DataError
 from linadd.sources.base import Source, file_fingerprint, reading, rows_of_bytes
 from linadd.sources.libsvm_parser import LibsvmParser
-from linadd.sources.text import COMPRESSED, PlainText, line_blocks
+from linadd.sources.text import PlainText, line_blocks
 
 __all__ = ["LibsvmSource"]
 
@@ -54,7 +54,7 @@ class LibsvmSource(Source):
     """
 
     kind = "libsvm text"
-    suffixes = (".libsvm", ".svmlight", ".svm", *COMPRESSED)
+    suffixes = (".libsvm", ".svmlight", ".svm")
     is_sparse = True
     can_pad = True
     dtype = np.dtype(np.float64)

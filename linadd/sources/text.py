@@ -14,7 +14,7 @@ import numpy as np
 
 from linadd.errors import DataError
 
-__all__ = ["COMPRESSED", "PlainText", "line_blocks"]
+__all__ = ["COMPRESSED", "PlainText", "line_blocks", "read_head"]
 
 logger = logging.getLogger(__name__)
 
@@ -92,6 +92,32 @@ class PlainText:
             self.__dict__ |= state
         else:
             self.__init__(state["origin"])
+
+
+def read_head(path, n_bytes):
+    """The first bytes of a file, unpacked.
+
+    Parameters
+    ----------
+    path : str
+        The file; `.bz2`, `.gz` and `.xz` are unpacked.
+    n_bytes : int
+        How many; fewer where the file ends before.
+
+    Raises
+    ------
+    DataError
+        A compressed file that is damaged.
+    """
+    opener = COMPRESSED.get(os.path.splitext(path)[1].lower())
+    if opener is None:
+        with open(path, "rb") as file:
+            return file.read(n_bytes)
+    try:
+        with opener(path) as file:
+            return file.read(n_bytes)
+    except UNPACKING_ERRORS as error:
+        raise DataError(f"cannot be unpacked ({error}). Check the file.", source=path) from error
 
 
 def remove_file(path):

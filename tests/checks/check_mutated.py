@@ -19,7 +19,7 @@ import numpy as np
 
 from linadd.errors import DataError
 from linadd.sources import open_source
-from tests.checks.check_source import dense, position_table
+from tests.checks.check_source import dense, position_table, table_of, write_table
 
 N_MUTANTS = 200
 SECONDS = 10
@@ -90,12 +90,47 @@ def own_hdf5(path, rows):
         return file["X"][rows], (y.asstr() if y.dtype.kind == "O" else y)[rows]
 
 
+def write_csv(path):
+    write_table(path, X, TEXTS, WEIGHT, NAMES.tolist())
+
+
+def own_csv(path, rows):
+    import pyarrow.csv
+
+    text = pyarrow.csv.ConvertOptions(column_types=dict.fromkeys([*NAMES, "y", "w"], pyarrow.string()))
+    table = pyarrow.csv.read_csv(path, convert_options=text).slice(rows.start, rows.stop - rows.start)
+    X = [np.array(table.column(j).to_pylist(), np.float64) for j in range(N_FEATURES)]
+    return np.transpose(X), np.array([label.strip() for label in table.column(N_FEATURES).to_pylist()])
+
+
+def write_parquet(path, **layout):
+    import pyarrow.parquet
+
+    pyarrow.parquet.write_table(table_of(X, TEXTS, WEIGHT), path, **layout)
+
+
+def write_parquet_groups(path):
+    write_parquet(path, row_group_size=7, compression="zstd")
+
+
+def own_parquet(path, rows):
+    import pyarrow.parquet
+
+    table = pyarrow.parquet.read_table(path).slice(rows.start, rows.stop - rows.start)
+    features = [name for name in table.column_names if name not in ("y", "w")]
+    y = np.array(table["y"].to_pylist()) if "y" in table.column_names else None
+    return np.transpose([table[name].to_numpy() for name in features]), y
+
+
 CASES = {
     "npy": Case("data.npy", write_npy, own_npy),
     "npz": Case("data.npz", write_npz, own_npz),
     "hdf5": Case("data.h5", write_hdf5, own_hdf5),
     "hdf5_packed": Case("data.h5", lambda path: write_hdf5(path, chunks=(7, 2), compression="gzip"), own_hdf5),
     "hdf5_text": Case("data.h5", write_hdf5_text, own_hdf5),
+    "csv": Case("data.csv", write_csv, own_csv, {"weights": "w"}),
+    "parquet": Case("data.parquet", write_parquet, own_parquet, {"weights": "w"}),
+    "parquet_groups": Case("data.parquet", write_parquet_groups, own_parquet, {"weights": "w"}),
 }
 
 

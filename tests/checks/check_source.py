@@ -203,11 +203,61 @@ def build_libsvm_bz2(folder, X, y, weight):
     return folder / "data.bz2", {}
 
 
+def write_table(path, X, y, weight, names, delimiter=","):
+    """Write a table as delimited text: quoted labels, a blank line and two kinds of line ends."""
+    columns = zip(X.tolist(), y, weight.tolist(), strict=True)
+    rows = [[*map(repr, values), f'"{label}"', repr(w)] for values, label, w in columns]
+    lines = [delimiter.join(row) for row in ([[*names, "y", "w"]] if names else []) + rows]
+    lines[len(lines) // 2] += "\r\n"
+    path.write_text("\n".join(lines), newline="")
+    return path
+
+
+def build_csv(folder, X, y, weight):
+    return write_table(folder / "data.csv", X, y, weight, "abcd"[: X.shape[1]]), {"weights": "w"}
+
+
+def build_tsv_gz(folder, X, y, weight):
+    import gzip
+
+    plain = write_table(folder / "plain", X, y, weight, None, "\t")
+    (folder / "data.tsv.gz").write_bytes(gzip.compress(plain.read_bytes(), mtime=0))
+    return folder / "data.tsv.gz", {"y_name": str(X.shape[1] + 1), "weights": str(X.shape[1] + 2)}
+
+
+def table_of(X, y, weight):
+    """A pyarrow table, labels and weights first."""
+    import pyarrow
+
+    return pyarrow.table({"y": y, "w": weight} | {name: X[:, j] for j, name in enumerate("abcd"[: X.shape[1]])})
+
+
+def build_parquet(folder, X, y, weight):
+    import pyarrow.parquet
+
+    pyarrow.parquet.write_table(table_of(X, y, weight), folder / "data.parquet", row_group_size=4)
+    return folder / "data.parquet", {"weights": "w"}
+
+
+def build_parquet_group(folder, X, y, weight):
+    import pyarrow.parquet
+
+    table = table_of(X, y, weight)
+    table = table.set_column(0, "a label", table.column("y").dictionary_encode())
+    pyarrow.parquet.write_table(table, folder / "data", data_page_size=64, compression="zstd")
+    return folder / "data", {"y_name": "a label", "weights": "w"}
+
+
+def build_frame_columns(folder, X, y, weight):
+    return table_of(X, y, weight).to_pandas(), {"y": "y", "weights": "w"}
+
+
 BUILDERS = {name.removeprefix("build_"): build for name, build in globals().items() if name.startswith("build_")}
-# Formats that keep no dtype but their own, and those that hold no weights.
-FLOAT64_ONLY = {"libsvm", "libsvm_bz2", "files_libsvm"}
-WITHOUT_WEIGHTS = {"libsvm", "libsvm_bz2", "files_libsvm"}
-NAMES = {"pandas": list("abcd"), "polars": list("abcd"), "columns": list("dcba")}
+# Formats that keep no dtype but their own, and those that hold neither text labels nor weights.
+WITHOUT_WEIGHTS = WITHOUT_TEXT = {"libsvm", "libsvm_bz2", "files_libsvm"}
+FLOAT64_ONLY = WITHOUT_TEXT | {"csv", "tsv_gz"}
+TABLES = ("pandas", "polars", "csv", "parquet", "parquet_group", "frame_columns")
+NAMES = {name: list("abcd") for name in TABLES} | {"columns": list("dcba")}
 
 
 def open_table(name, folder, X, y, weight, **options):

@@ -4,6 +4,7 @@ import shutil
 
 import h5py
 import numpy as np
+import pyarrow.parquet
 import pytest
 
 from linadd.errors import ConfigError
@@ -13,7 +14,7 @@ from linadd.sources.files import FilesSource
 from linadd.sources.where import WhereSource
 from tests.checks.check_mutated import CASES as MUTATED
 from tests.checks.check_mutated import check_mutants
-from tests.checks.check_source import BUILDERS, CHECKS, FLOAT64_ONLY, open_table, position_table, refusal
+from tests.checks.check_source import BUILDERS, CHECKS, WITHOUT_TEXT, open_table, position_table, refusal
 
 
 @pytest.fixture
@@ -26,11 +27,12 @@ def table(tmp_path):
         file["X"], file["y"] = X, y
         file["part/X"], file["part/y"] = X[:4], y[:4]
     (tmp_path / "table.svm").write_text("1 1:0.5 2:1\n2 2:3\n")
+    (tmp_path / "table.csv").write_text("a,b,y\n1,2,0\n3,4,1\n")
+    pyarrow.parquet.write_table(pyarrow.table({"a": X[:, 0], "y": y}), tmp_path / "table.parquet")
     return {path.suffix: path for path in tmp_path.iterdir()}
 
 
-# libsvm text has numbers for labels.
-CASES = [(name, check) for name in BUILDERS for check in CHECKS if name not in FLOAT64_ONLY or check != "text_labels"]
+CASES = [(name, check) for name in BUILDERS for check in CHECKS if name not in WITHOUT_TEXT or check != "text_labels"]
 
 
 @pytest.mark.parametrize(("name", "check"), CASES)
@@ -81,7 +83,7 @@ def test_missing_files(table, tmp_path):
     folder.mkdir()
     assert refusal(open_source, folder / "a.h5") == f"{folder}/a.h5: does not exist. The folder is empty."
     wrong = f"{tmp_path}/tabel.h5"
-    near = "The folder has 'table.h5', 'table.svm', 'table.npz' and 2 more."
+    near = "The folder has 'table.h5', 'table.svm', 'table.npz' and 4 more."
     assert refusal(open_source, wrong) == f"{wrong}: does not exist. {near}"
     assert refusal(open_source, f"{wrong}::part") == f"{wrong}::part: does not exist. {near}"
     far = f"{tmp_path}/no/table.h5"
@@ -90,11 +92,11 @@ def test_missing_files(table, tmp_path):
 
 
 def test_unknown_formats(tmp_path):
-    path = tmp_path / "table.csv"
-    path.write_text("a,b\n1,2\n")
+    path = tmp_path / "table.xls"
+    path.write_text("a table")
     assert refusal(open_source, path) == (
-        f"{path}: the format is unknown: neither its suffix '.csv' nor its content is one of .h5, .hdf5, .hdf, .he5, "
-        ".npy, .npz, .libsvm, .svmlight, .svm, .bz2, .gz, .xz. Convert it to one of them."
+        f"{path}: the format is unknown: neither its suffix '.xls' nor its content is one of .h5, .hdf5, .hdf, .he5, "
+        ".npy, .npz, .parquet, .pq, .libsvm, .svmlight, .svm, .csv, .tsv, .bz2, .gz, .xz. Convert it to one of them."
     )
 
 
