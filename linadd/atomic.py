@@ -47,19 +47,29 @@ def atomic_path(path):
     DataError
         As `check_writable`; and for an OSError inside the block (a full disk, say), naming `path` and the reason.
     """
-    with writing(path):
-        target = resolve_target(path)
-        temporary = create_beside(target)
-        try:
-            yield temporary
-            if target.exists():
-                temporary.chmod(target.stat().st_mode & 0o7777)
-            sync(temporary)
-            os.replace(temporary, target)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
-        sync(target.parent)
+    with writing(path), replacing(resolve_target(path)) as temporary:
+        yield temporary
+
+
+@contextlib.contextmanager
+def replacing(target):
+    """`atomic_path` for a target that is resolved, whose OSErrors stay what they are."""
+    temporary = create_beside(target)
+    try:
+        yield temporary
+        put_in_place(temporary, target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def put_in_place(path, target):
+    """Sync a file and rename it to a target beside it, whose permission bits it takes if there is one."""
+    if target.exists():
+        path.chmod(target.stat().st_mode & 0o7777)
+    sync(path)
+    os.replace(path, target)
+    sync(target.parent)
 
 
 @contextlib.contextmanager

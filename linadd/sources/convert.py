@@ -4,20 +4,26 @@ Native format, version 1: dataset `X` (n_rows, n_features) in chunks of whole ro
 optional `weight` (n_rows,) float64; attributes of the root `format`, `format_version`, `feature_names`, `class_names`.
 """
 
+import json
+import logging
 import os
 import tempfile
+import zlib
 from contextlib import closing
 from functools import partial
 
 import h5py
 import numpy as np
 
+from linadd.atomic import writing
 from linadd.chunks import prefetch
 from linadd.errors import ConfigError, DataError
-from linadd.sources.base import CHUNK_BYTES, dtype_remedy
-from linadd.sources.new_hdf5 import new_hdf5
+from linadd.sources.base import CHUNK_BYTES, dtype_remedy, rows_of_bytes
+from linadd.sources.part_file import PartFile
 
 __all__ = ["CODECS", "FORMAT_VERSION", "convert"]
+
+logger = logging.getLogger(__name__)
 
 FORMAT_VERSION = 1
 CODECS = ("lz4", "zstd", "none")
@@ -28,15 +34,19 @@ FILE_CHUNK_ROWS = (1000, 500, 250, 200, 125, 100, 50, 40, 25, 20, 10, 8, 5, 4, 2
 # Rows that are shuffled in memory at a time.
 BUCKET_BYTES = 64 << 20
 DRAWN_ROWS = 1 << 20
-# Bytes of a number, or of the reference that stands for a text, in a dataset of labels.
-ENTRY_BYTES = 16
 
 
-def convert(source, path, *, dtype=None, codec="lz4", chunk_rows=None, shuffle=False, seed=0, progress=None):
+def convert(
+    source, path, *, dtype=None, codec="lz4", chunk_rows=None, shuffle=False, seed=0, verify=True, progress=None
+):
     """Write all rows of a source as a native HDF5 file.
 
     Takes the memory of a few reader chunks; shuffling, of 64 MB besides, and of the table's size in the target's folder
     while it runs. The same source and options give the same values in the same order, for any chunks of the reader.
+
+    What is stopped by a kill, Ctrl-C or a full disk leaves `path` as it was and TARGET.part with its log beside it. If
+    the source is in files, the same call goes on there, at the last of the checkpoints that are made every 256 MB
+    (shuffled rows are scattered again first); any other begins anew. Data that cannot be written leave nothing.
 
     Parameters
     ----------
@@ -55,21 +65,26 @@ def convert(source, path, *, dtype=None, codec="lz4", chunk_rows=None, shuffle=F
         Whether to permute the rows, uniformly, by `seed`.
     seed : int
         Seed of the permutation.
+    verify : bool
+        Whether to read the file back, before it replaces the target, and compare checksums (CRC-32 of X, labels and
+        weights) with those of what was handed to HDF5.
     progress : callable, optional
-        Called as progress(n_rows_done, n_rows) after each batch of rows; when shuffling, each row counts half at each
-        of its two moves.
+        Called as progress(n_rows_done, n_rows) after each batch of rows; of the moves of a row (scattering, writing,
+        reading back, as far as there are any) each counts the same share.
 
     Returns
     -------
     dict
-        `path`, `n_rows`, `n_features`, `dtype`, `bytes` of what was written.
+        `path`, `n_rows`, `n_features`, `dtype`, `bytes` of what was written, `resumed_at` (rows of an earlier part that
+        were kept), `verified`.
 
     Raises
     ------
     ConfigError
         An option that is not possible.
     DataError
-        A value that the dtype cannot hold, with row and column; a target that cannot be written; as the source reads.
+        A value that the dtype cannot hold, with row and column; a target that cannot be written, or whose part another
+        process is writing; what was read back differs; as the source reads.
     """
     if codec not in CODECS:
         raise ConfigError(f"codec is {codec!r}. It is one of {', '.join(CODECS)}.")
@@ -78,23 +93,94 @@ def convert(source, path, *, dtype=None, codec="lz4", chunk_rows=None, shuffle=F
     if seed < 0:
         raise ConfigError(f"seed is {seed}. It must not be negative.")
     dtype = target_dtype(source.dtype if dtype is None else dtype)
-    row_bytes = source.n_features * dtype.itemsize
-    chunk_rows = min(chunk_rows or file_chunk_rows(row_bytes), source.n_rows)
-    report = progress or (lambda done, total: None)
-    with new_hdf5(path, 4 * max(FILE_CHUNK_BYTES, chunk_rows * row_bytes)) as (file, reserve):
-        describe(file, source, dtype, codec, chunk_rows)
-        done = 0
-        with closing(read_batches(source, dtype)) as batches:
-            if shuffle:
-                folder = os.path.dirname(os.path.abspath(path))
-                batches = shuffled(batches, source, dtype, seed, folder, lambda rows: report(rows // 2, source.n_rows))
+    chunk_rows = min(chunk_rows or file_chunk_rows(source.n_features * dtype.itemsize), source.n_rows)
+    layout = {"dtype": dtype.str, "codec": codec, "chunk_rows": chunk_rows, "seed": seed if shuffle else None}
+    moves = Moves(progress or (lambda done, total: None), source.n_rows, 1 + shuffle + verify)
+    with writing(path), PartFile(path, key_of(source, layout)) as part:
+        first = part.state.get("rows", 0)
+        if first:
+            logger.info("%s: goes on at row %d of %d", part.path, first + 1, source.n_rows)
+        if first < source.n_rows:
+            write_rows(part, source, layout, moves)
+        if verify:
+            check_rows(part, moves)
+        part.finish()
+    shape = {"n_rows": source.n_rows, "n_features": source.n_features, "dtype": dtype.name}
+    written = {"bytes": os.path.getsize(path), "resumed_at": first, "verified": verify}
+    return {"path": os.fspath(path)} | shape | written
+
+
+class Moves:
+    """Progress over the moves of all rows: `done(move, rows)` reports the rows of move 0, 1, ... that are done."""
+
+    def __init__(self, report, n_rows, n_moves):
+        self.report, self.n_rows, self.n_moves = report, n_rows, n_moves
+
+    def done(self, move, rows):
+        """Report the whole as rows of a single move."""
+        self.report((move * self.n_rows + rows) // self.n_moves, self.n_rows)
+
+
+def key_of(source, layout):
+    """What makes the rows and the layout of a file, as text; None for a source in memory, known by samples only."""
+    described = json.dumps([source.fingerprint(), FORMAT_VERSION, source.n_rows, layout], sort_keys=True)
+    return described if '"mtime_ns"' in described else None
+
+
+def write_rows(part, source, layout, moves):
+    """Write the rows that the part lacks, with a checkpoint now and then and at the end."""
+    state = part.state or {"rows": 0, "checksums": {}}
+    done, checksums, dtype = state["rows"], dict(state["checksums"]), np.dtype(layout["dtype"])
+    is_shuffled = layout["seed"] is not None
+    cache = 4 * max(FILE_CHUNK_BYTES, layout["chunk_rows"] * source.n_features * dtype.itemsize)
+    with part.hdf5(cache) as file:
+        if not done:
+            describe(file, source, dtype, layout["codec"], layout["chunk_rows"])
+        with closing(read_batches(source, dtype, 0 if is_shuffled else done)) as batches:
+            if is_shuffled:
+                folder = part.path.parent
+                batches = shuffled(batches, source, dtype, layout["seed"], folder, partial(moves.done, 0), done)
             for X, y, weight in batches:
-                columns = {name: entries for name, entries in (("y", y), ("weight", weight)) if entries is not None}
-                write_batch(file, reserve, slice(done, done + len(X)), X, columns)
+                columns = {"X": X, "y": y, "weight": weight}
+                columns = {name: entries for name, entries in columns.items() if entries is not None}
+                write_batch(file, source, done, columns)
+                for name, entries in columns.items():
+                    checksums[name] = checksum(entries, checksums.get(name, 0))
                 done += len(X)
-                report((source.n_rows + done) // 2 if shuffle else done, source.n_rows)
-    shape = {"n_rows": source.n_rows, "n_features": source.n_features}
-    return {"path": os.fspath(path)} | shape | {"dtype": dtype.name, "bytes": os.path.getsize(path)}
+                part.check()
+                if part.is_due and done < source.n_rows:
+                    file.flush()
+                    part.checkpoint({"rows": done, "checksums": dict(checksums)})
+                moves.done(int(is_shuffled), done)
+    part.checkpoint({"rows": done, "checksums": checksums})
+
+
+def check_rows(part, moves):
+    """Read the part back and compare checksums; DataError where they differ."""
+    expected = part.state["checksums"]
+    found = dict.fromkeys(expected, 0)
+    with h5py.File(part.path, "r", locking=False) as file:  # the part holds the lock
+        n_rows, row_bytes = len(file["X"]), file["X"].dtype.itemsize * file["X"].shape[1]
+        step = max(1, rows_of_bytes(row_bytes) // file["X"].chunks[0]) * file["X"].chunks[0]
+        for start in range(0, n_rows, step):
+            stop = min(start + step, n_rows)
+            for name in found:
+                is_text = h5py.check_string_dtype(file[name].dtype) is not None
+                entries = file[name].asstr()[start:stop].astype(str) if is_text else file[name][start:stop]
+                found[name] = checksum(entries, found[name])
+            moves.done(moves.n_moves - 1, stop)
+    for name in found:
+        if found[name] != expected[name]:
+            values = f"checksum {found[name]:08x} instead of {expected[name]:08x}"
+            message = f"{name} as read back differs from what was written ({values}): a disk or memory at fault."
+            raise DataError(f"{message} Write it elsewhere.", source=part.path)
+
+
+def checksum(entries, value=0):
+    """CRC-32 of numbers, or of text as UTF-8 with a zero after each, going on from that of earlier entries."""
+    if entries.dtype.kind == "U":
+        return zlib.crc32("".join(f"{text}\0" for text in entries.tolist()).encode(), value)
+    return zlib.crc32(np.ascontiguousarray(entries).view(np.uint8).data, value)
 
 
 def target_dtype(dtype):
@@ -128,26 +214,26 @@ def describe(file, source, dtype, codec, chunk_rows):
             file.attrs[name] = np.array(getattr(source, name), h5py.string_dtype())
 
 
-def write_batch(file, reserve, rows, X, columns):
-    """Write the slice `rows` of X and of the columns, whose datasets are made at the first; text is stored as UTF-8."""
-    n_rows = file["X"].shape[0]
+def write_batch(file, source, start, columns):
+    """Write entries of X, y and weight from row `start` on; the datasets of the latter are made at the first."""
     for name, entries in columns.items():
+        is_text = entries.dtype.kind == "U"
+        dtype = h5py.string_dtype() if is_text else entries.dtype
         if name not in file:
-            reserve(n_rows * ENTRY_BYTES)
-            file.create_dataset(name, (n_rows,), h5py.string_dtype() if entries.dtype.kind == "U" else entries.dtype)
-    # An incompressible chunk grows by less than a part in 64; text lies apart from its entry.
-    reserve(X.nbytes + X.nbytes // 64 + sum(2 * entries.nbytes + 64 * len(X) for entries in columns.values()))
-    file["X"][rows] = X
-    for name, entries in columns.items():
-        file[name][rows] = entries.astype(object) if entries.dtype.kind == "U" else entries
+            file.create_dataset(name, (source.n_rows,), dtype)
+        elif file[name].dtype != dtype:
+            kinds = ["text" if each.kind == "O" else str(each) for each in (file[name].dtype, dtype)]
+            message = f"{name} is {kinds[0]} above and {kinds[1]} from here on. Store it as one type."
+            raise DataError(message, source=source.origin, row=start + 1)
+        file[name][start : start + len(entries)] = entries.astype(object) if is_text else entries
 
 
-def read_batches(source, dtype):
-    """Yield X (dense, of `dtype`), y and weight of consecutive rows, the next ones being read in the background."""
+def read_batches(source, dtype, first):
+    """Yield X (dense, of `dtype`), y and weight of the rows from `first` on, the next being read in the background."""
     # A sparse source counts its chunks in stored entries: dense rows may be far larger.
     dense_rows = max(1, CHUNK_BYTES // (source.n_features * source.dtype.itemsize))
     step = min(source.chunk_rows, dense_rows) if source.is_sparse else source.chunk_rows
-    bounds = ((start, min(start + step, source.n_rows)) for start in range(0, source.n_rows, step))
+    bounds = ((start, min(start + step, source.n_rows)) for start in range(first, source.n_rows, step))
     for chunk in prefetch(partial(source.read, *pair) for pair in bounds):
         yield cast(chunk, dtype, source), chunk.y, chunk.weight
 
@@ -184,8 +270,10 @@ def is_held(X, converted):
     return (low <= X) & (high >= X)
 
 
-def shuffled(batches, source, dtype, seed, folder, report):
+def shuffled(batches, source, dtype, seed, folder, report, first=0):
     """Yield the rows of the batches in a uniform random order, by way of a temporary file of the table's size.
+
+    Of that order the first `first` rows are left out.
 
     Each row draws one of the file's buckets, independently, and each bucket is permuted in memory: every order of all
     rows is then equally likely. What is drawn depends on seed and shape only, never on the batches.
@@ -213,8 +301,8 @@ def shuffled(batches, source, dtype, seed, folder, report):
             report(done)
         labels = np.array(list(texts))
         for bucket, (count, end) in enumerate(zip(counts.tolist(), ends.tolist(), strict=True)):
-            order = np.random.default_rng([seed, 1, bucket]).permutation(count)
-            for rows in gather(file, record, end - count, order):
+            order = np.random.default_rng([seed, 1, bucket]).permutation(count)[max(first - (end - count), 0) :]
+            for rows in gather(file, record, end - count, count, order):
                 y = None if not source.has_labels else labels[rows["y"]] if is_text else rows["y"]
                 yield rows["X"], y, rows["weight"] if source.has_weights else None
 
@@ -246,10 +334,12 @@ def scatter(file, records, buckets, filled):
         filled[bucket] += len(part)
 
 
-def gather(file, record, start, order):
-    """Yield the records of a bucket, which begins at `start`, in pieces and in the given order."""
+def gather(file, record, start, count, order):
+    """Yield those records of a bucket (`count` of them from `start` on) that `order` lists, in pieces."""
+    if not len(order):
+        return
     file.seek(start * record.itemsize)
-    records = np.fromfile(file, record, len(order))
+    records = np.fromfile(file, record, count)
     step = max(1, CHUNK_BYTES // record.itemsize)
     for first in range(0, len(order), step):
         yield records[order[first : first + step]]

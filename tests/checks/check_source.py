@@ -17,6 +17,7 @@ from linadd.errors import DataError
 from linadd.sources import open_source
 from linadd.sources.columns import match_columns
 from linadd.sources.convert import convert
+from linadd.sources.renames import RenamedSource
 
 
 def position_table(n_rows, n_features, dtype=np.float64):
@@ -102,6 +103,10 @@ def build_columns(folder, X, y, weight):
     data, own = build_polars(folder, X[:, ::-1], y, weight)
     backwards = open_source(data, **own)
     return match_columns(backwards, backwards.feature_names[::-1]), {}
+
+
+def build_renamed(folder, X, y, weight):
+    return RenamedSource(open_source(X, y, weights=weight), {"1": "a"}, {}), {}
 
 
 def build_npy(folder, X, y, weight):
@@ -257,7 +262,7 @@ BUILDERS = {name.removeprefix("build_"): build for name, build in globals().item
 WITHOUT_WEIGHTS = WITHOUT_TEXT = {"libsvm", "libsvm_bz2", "files_libsvm"}
 FLOAT64_ONLY = WITHOUT_TEXT | {"csv", "tsv_gz"}
 TABLES = ("pandas", "polars", "csv", "parquet", "parquet_group", "frame_columns")
-NAMES = {name: list("abcd") for name in TABLES} | {"columns": list("dcba")}
+NAMES = {name: list("abcd") for name in TABLES} | {"columns": list("dcba"), "renamed": list("a234")}
 
 
 def open_table(name, folder, X, y, weight, **options):

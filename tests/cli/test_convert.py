@@ -1,9 +1,13 @@
 """`linadd convert`: its options reach the writer, and what it cannot do is said before anything is read."""
 
+import os
+import signal
+
 import h5py
 import numpy as np
 import pytest
 
+from linadd.sources import convert, part_file
 from tests.cli.conftest import NAMES, rows_and_labels, write_h5, write_libsvm
 
 
@@ -17,6 +21,50 @@ def test_rows_are_written_as_asked(linadd, data, tmp_path):
         assert file["X"].dtype == np.float64 and file["X"].chunks == (7, 3) and file["X"].compression is None
         assert file.attrs["feature_names"].tolist() == NAMES
     assert run.out.startswith(f"{out}: 100 rows of 3 features, float64, ") and run.status == 0
+    assert run.out.endswith(", verified\n")
+    assert "verified" not in linadd("convert", data / "train.h5", out, "--no-verify").out
+
+
+def test_names_and_labels_are_changed(linadd, data, tmp_path):
+    out = tmp_path / "rows.h5"
+    options = ["--drop", "dose", "--rename", "age=years", "--rename", "height=x=1", "--label", "0=-1", "--label", "7=2"]
+    run = linadd("convert", data / "train.h5", out, *options)
+    X, y = rows_and_labels()
+    with h5py.File(out) as file:
+        assert file.attrs["feature_names"].tolist() == ["years", "x=1"]
+        assert (file["X"][:] == X[:, :2]).all() and (file["y"][:] == np.where(y == 0, -1, 1)).all()
+    assert run.err == "warning: --label 7=2: no row has the label '7'.\n"
+
+
+def test_a_stop_is_gone_on_with(linadd, data, tmp_path, monkeypatch):
+    """Ctrl-C ends the command behind a batch; the same command then finds the part."""
+    out, calls = tmp_path / "rows.h5", []
+    monkeypatch.setattr(part_file, "CHECKPOINT_BYTES", 1)
+    read_batches = convert.read_batches
+
+    def interrupted(source, dtype, first):
+        for X, y, weight in read_batches(source, dtype, first):
+            for start in range(0, len(X), 100):
+                calls.append(start)
+                if len(calls) == 2:
+                    os.kill(os.getpid(), signal.SIGINT)
+                rows = slice(start, start + 100)
+                yield X[rows], y[rows], weight
+
+    monkeypatch.setattr(convert, "read_batches", interrupted)
+    run = linadd("convert", data / "train.h5", out)
+    assert run.status == 130 and sorted(os.listdir(tmp_path)) == ["rows.h5.part", "rows.h5.part.log"]
+    assert run.err.splitlines()[-3:] == [
+        "Stopping after these rows; Ctrl-C again aborts.",
+        f"{out}.part: keeps what was written; the same command goes on from there",
+        "error: interrupted.",
+    ]
+    monkeypatch.setattr(convert, "read_batches", read_batches)
+    run = linadd("convert", data / "train.h5", out, "--json")
+    assert run.record["resumed_at"] == 200 and run.record["verified"] is True
+    assert f"{out}.part: goes on at row 201 of 300" in run.err.splitlines()
+    with h5py.File(out) as file:
+        assert (file["X"][:] == rows_and_labels()[0]).all()
 
 
 def test_text_becomes_hdf5(linadd, tmp_path):
@@ -54,6 +102,9 @@ def test_the_file_that_is_read_is_not_replaced(linadd, tmp_path):
         ("rows.csv", "", "rows.csv: convert writes HDF5. Give a name that ends in .h5 or .hdf5."),
         ("rows.h5", "--codec gzip", "codec is 'gzip'. It is one of lz4, zstd, none."),
         ("rows.h5", "--chunk-rows 0", "chunk_rows is 0. It must be at least 1."),
+        ("rows.h5", "--rename age", "--rename age: is not OLD=NEW."),
+        ("rows.h5", "--rename age=a --rename age=b", "--rename age=b: gives 'age' a second new name. Give it one."),
+        ("rows.h5", "--label 0=1 --label 0=2", "--label 0=2: gives '0' a second new label. Give it one."),
         (
             "rows.h5",
             "--chunk-rows few",

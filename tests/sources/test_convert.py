@@ -1,7 +1,12 @@
 """Any source to the native file: every row once, in order or shuffled, values held exactly, or one line."""
 
+import logging
 import os
+import signal
+import subprocess
+import sys
 import threading
+import zlib
 
 import h5py
 import numpy as np
@@ -12,11 +17,17 @@ from hypothesis import strategies as st
 
 from linadd.errors import ConfigError
 from linadd.sources import convert as module
-from linadd.sources import open_source
+from linadd.sources import open_source, part_file
 from linadd.sources.convert import CODECS, convert, file_chunk_rows
 from tests.checks.check_source import BUILDERS, WITHOUT_WEIGHTS, open_table, position_table, refusal
 
 LABELS = np.array(["cat", "dog", "épagneul"])
+
+
+@pytest.fixture(autouse=True)
+def unsynced(monkeypatch):
+    """Files that are not synced to the disk, which takes most of the time here."""
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
 
 
 def contents(path):
@@ -68,6 +79,8 @@ def test_round_trip(scratch, shape, dtype, codec, chunk_rows, reader_rows, is_sh
         "n_features": shape[1],
         "dtype": dtype,
         "bytes": scratch.stat().st_size,
+        "resumed_at": 0,
+        "verified": True,
     }
     found_X, found_y, found_weight = contents(scratch)
     rows = (found_weight * 4).astype(int)
@@ -131,12 +144,19 @@ def test_a_file_converts_onto_itself(tmp_path):
     np.testing.assert_array_equal(contents(tmp_path / "a.h5")[0], X)
 
 
-def test_progress(tmp_path):
-    source = open_source(position_table(10, 2)[0], chunk_rows=4)
-    for is_shuffled, expected in ((False, [4, 8, 10]), (True, [2, 4, 5, 10])):
-        seen = []
-        convert(source, tmp_path / "a.h5", shuffle=is_shuffled, progress=lambda *at, seen=seen: seen.append(at))
-        assert seen == [(rows, 10) for rows in expected]
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"verify": False}, [4, 8, 10]),
+        ({}, [2, 4, 5, 10]),
+        ({"shuffle": True, "verify": False}, [2, 4, 5, 10]),
+        ({"shuffle": True}, [1, 2, 3, 6, 10]),
+    ],
+)
+def test_progress(options, expected, tmp_path):
+    source, seen = open_source(position_table(10, 2)[0], chunk_rows=4), []
+    convert(source, tmp_path / "a.h5", progress=lambda *at: seen.append(at), **options)
+    assert seen == [(rows, 10) for rows in expected]
 
 
 @pytest.mark.parametrize(
@@ -197,7 +217,9 @@ def test_sparse_rows_are_written_dense_by_blocks(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("is_shuffled", [False, True])
 @pytest.mark.parametrize("failure", [KeyboardInterrupt, RuntimeError])
-def test_a_failure_keeps_the_target_and_leaves_nothing_else(tmp_path, failure, is_shuffled):
+def test_a_failure_keeps_the_target_and_of_rows_in_memory_nothing_else(tmp_path, failure, is_shuffled, monkeypatch):
+    """Rows in memory are known by samples only: they may be others when the call is repeated."""
+    monkeypatch.setattr(part_file, "CHECKPOINT_BYTES", 1)
     path = tmp_path / "a.h5"
     path.write_bytes(b"old")
 
@@ -210,6 +232,182 @@ def test_a_failure_keeps_the_target_and_leaves_nothing_else(tmp_path, failure, i
         convert(source, path, progress=stop, shuffle=is_shuffled)
     assert caught.tb and not [each for each in threading.enumerate() if each.name.startswith("linadd-read")]
     assert path.read_bytes() == b"old" and os.listdir(tmp_path) == ["a.h5"]
+
+
+def file_of(folder, n_rows=40, n_features=3):
+    """A file of rows, text labels and weights, in small chunks."""
+    X, y, weight = position_table(n_rows, n_features, "float32")
+    with h5py.File(folder / "source.h5", "w") as file:
+        file.create_dataset("X", data=X, chunks=(min(4, n_rows), n_features))
+        file["y"], file["weight"] = LABELS[y].astype(object), weight
+    return folder / "source.h5"
+
+
+class Stop:
+    """Progress that raises KeyboardInterrupt after so many calls."""
+
+    def __init__(self, n_calls):
+        self.n_left = n_calls
+
+    def __call__(self, done, total):
+        self.n_left -= 1
+        if self.n_left == 0:
+            raise KeyboardInterrupt
+
+
+@given(
+    n_rows=st.integers(1, 60),
+    n_features=st.integers(1, 4),
+    reader_rows=st.integers(1, 20),
+    again_rows=st.integers(1, 20),
+    is_shuffled=st.booleans(),
+    codec=st.sampled_from(CODECS),
+    stops=st.lists(st.integers(1, 40), min_size=1, max_size=3),
+    checkpoint_bytes=st.integers(50, 1000),
+    bucket_bytes=st.integers(20, 2000),
+)
+@settings(max_examples=15, deadline=None, derandomize=True)
+def test_stopped_and_gone_on_with(
+    tmp_path_factory, n_rows, n_features, reader_rows, again_rows, is_shuffled, codec, stops, checkpoint_bytes,
+    bucket_bytes,
+):  # fmt: skip
+    """The same values as in one go, wherever it was stopped, and for any chunks of the reader."""
+    folder = tmp_path_factory.mktemp("stopped")
+    path, options = file_of(folder, n_rows, n_features), {"codec": codec, "shuffle": is_shuffled, "seed": 3}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(part_file, "CHECKPOINT_BYTES", checkpoint_bytes)
+        patch.setattr(module, "BUCKET_BYTES", bucket_bytes)
+        expected = convert(open_source(path), folder / "whole.h5", **options)
+        for n_calls in stops:
+            try:
+                convert(open_source(path, chunk_rows=reader_rows), folder / "a.h5", progress=Stop(n_calls), **options)
+            except KeyboardInterrupt:
+                assert not (folder / "a.h5").exists()
+                continue
+            break
+        found = convert(open_source(path, chunk_rows=again_rows), folder / "a.h5", **options)
+    assert not (folder / "a.h5.part").exists() and not (folder / "a.h5.part.log").exists()
+    assert found["n_rows"] == expected["n_rows"]
+    for one, two in zip(contents(folder / "whole.h5"), contents(folder / "a.h5"), strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+@pytest.fixture
+def stopped(tmp_path, monkeypatch):
+    """A folder with a source and the part of it that was written to `a.h5`."""
+    monkeypatch.setattr(part_file, "CHECKPOINT_BYTES", 1)
+    with pytest.raises(KeyboardInterrupt):
+        convert(open_source(file_of(tmp_path), chunk_rows=8), tmp_path / "a.h5", progress=Stop(3))
+    assert sorted(os.listdir(tmp_path)) == ["a.h5.part", "a.h5.part.log", "source.h5"]
+    return tmp_path
+
+
+def test_the_same_call_goes_on_at_its_row(stopped, caplog):
+    caplog.set_level(logging.INFO, "linadd.sources")
+    source = open_source(stopped / "source.h5")
+    read, starts = source.read, []
+    source.read = lambda start, stop: starts.append(start) or read(start, stop)
+    assert convert(source, stopped / "a.h5")["resumed_at"] == 24 == min(starts)
+    assert f"{stopped}/a.h5.part: goes on at row 25 of 40" in [each.getMessage() for each in caplog.records]
+    np.testing.assert_array_equal(contents(stopped / "a.h5")[0], position_table(40, 3)[0])
+
+
+@pytest.mark.parametrize(
+    "change", [{"codec": "zstd"}, {"dtype": "float64"}, {"chunk_rows": 7}, {"shuffle": True}, "values", "time", "rows"]
+)
+def test_another_call_begins_anew(stopped, change, caplog):
+    caplog.set_level(logging.INFO, "linadd.sources.part_file")
+    path, where = stopped / "source.h5", None
+    if change == "values":
+        with h5py.File(path, "a") as file:
+            file["X"][1, 1] = -5
+    elif change == "time":
+        os.utime(path, (1, 1))
+    elif change == "rows":
+        where = {"y": ["cat"]}
+    options = change if isinstance(change, dict) else {}
+    source = open_source(path, where=where)
+    assert convert(source, stopped / "a.h5", **options)["resumed_at"] == 0
+    message = f"{stopped}/a.h5.part: is of another source or of other options; begins anew"
+    assert message in [each.getMessage() for each in caplog.records]
+    if "shuffle" not in options:
+        np.testing.assert_array_equal(contents(stopped / "a.h5")[0], source.read(0, source.n_rows).X)
+
+
+KILLED = """
+import os, signal, sys
+from linadd.sources import convert, open_source, part_file
+part_file.CHECKPOINT_BYTES, convert.CHUNK_BYTES = 2000, 1000
+def progress(done, total):
+    if done >= int(sys.argv[3]):
+        os.kill(os.getpid(), signal.SIGKILL)
+options = {"shuffle": True, "seed": 3} if sys.argv[4] == "shuffled" else {}
+convert.convert(open_source(sys.argv[1], chunk_rows=5), sys.argv[2], progress=progress, **options)
+"""
+
+
+@pytest.mark.parametrize("order", ["in order", "shuffled"])
+def test_a_killed_process_is_gone_on_with(tmp_path, order):
+    path, options = file_of(tmp_path, 400), {"shuffle": True, "seed": 3} if order == "shuffled" else {}
+    command = [sys.executable, "-c", KILLED, str(path), str(tmp_path / "a.h5"), "190", order]
+    assert subprocess.run(command).returncode == -signal.SIGKILL
+    assert convert(open_source(path), tmp_path / "a.h5", **options)["resumed_at"] > 0
+    convert(open_source(path), tmp_path / "b.h5", **options)
+    for one, two in zip(contents(tmp_path / "a.h5"), contents(tmp_path / "b.h5"), strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("is_verified", [True, False])
+def test_what_was_written_is_read_back(tmp_path, monkeypatch, is_verified):
+    X, y, _ = position_table(30, 2)
+    checkpoint = part_file.PartFile.checkpoint
+
+    def turn_a_bit(self, state):
+        checkpoint(self, state)
+        content = bytearray(self.path.read_bytes())
+        content[content.index(X[3:4].tobytes())] ^= 1
+        self.path.write_bytes(content)
+
+    monkeypatch.setattr(part_file.PartFile, "checkpoint", turn_a_bit)
+    options = {"codec": "none", "verify": is_verified}
+    if not is_verified:
+        assert convert(open_source(X, LABELS[y]), tmp_path / "a.h5", **options)["verified"] is False
+        return
+    wrong = bytearray(X.tobytes())
+    wrong[48] ^= 1
+    values = f"checksum {zlib.crc32(wrong):08x} instead of {zlib.crc32(X.tobytes()):08x}"
+    message = (
+        f"{tmp_path}/a.h5.part: X as read back differs from what was written ({values}): a disk or memory at fault. "
+        "Write it elsewhere."
+    )
+    assert refusal(convert, open_source(X, LABELS[y]), tmp_path / "a.h5", **options) == message
+    assert os.listdir(tmp_path) == []
+
+
+def test_checksums_do_not_depend_on_batches():
+    numbers, texts = np.arange(20.0).reshape(10, 2), np.array(["", "é", "a\nb", "cat"] * 3)
+    for entries in (numbers, numbers[:, 0], numbers.astype(np.uint8), texts):
+        whole = module.checksum(entries)
+        for step in (1, 3, 7):
+            value = 0
+            for start in range(0, len(entries), step):
+                value = module.checksum(entries[start : start + step], value)
+            assert value == whole
+    assert module.checksum(np.array(["ab", ""])) != module.checksum(np.array(["a", "b"]))
+
+
+def test_labels_that_change_their_type_are_named(tmp_path):
+    source = open_source(np.ones((4, 1)), [1, 2, 3, 4], chunk_rows=2)
+    read = source._read
+
+    def mixed(start, stop):
+        chunk = read(start, stop)
+        chunk.y = chunk.y if start == 0 else chunk.y + 0.5
+        return chunk
+
+    source._read = mixed
+    message = "array, row 3: y is int64 above and float64 from here on. Store it as one type."
+    assert refusal(convert, source, tmp_path / "a.h5") == message
 
 
 def test_messages(tmp_path):

@@ -11,6 +11,7 @@ from linadd.errors import ConfigError
 from linadd.sources import ARRAY_SOURCES, FILE_SOURCES, SOURCES, open_source
 from linadd.sources.columns import ColumnSource
 from linadd.sources.files import FilesSource
+from linadd.sources.renames import RenamedSource
 from linadd.sources.where import WhereSource
 from tests.checks.check_mutated import CASES as MUTATED
 from tests.checks.check_mutated import check_mutants
@@ -50,7 +51,7 @@ def test_every_source_of_the_lists_is_checked(tmp_path):
     for name in BUILDERS:
         (tmp_path / name).mkdir()
         built.add(type(open_table(name, tmp_path / name, *position_table(5, 2))))
-    assert built == {*ARRAY_SOURCES, *FILE_SOURCES, ColumnSource, FilesSource, WhereSource}
+    assert built == {*ARRAY_SOURCES, *FILE_SOURCES, ColumnSource, FilesSource, RenamedSource, WhereSource}
 
 
 def test_suffix_decides_and_else_the_content(table, tmp_path):
