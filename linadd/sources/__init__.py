@@ -17,6 +17,7 @@ from linadd.sources.files import FilesSource
 from linadd.sources.frames import FrameSource
 from linadd.sources.hdf5 import HDF5Source
 from linadd.sources.libsvm import LibsvmSource
+from linadd.sources.mat import MatSource
 from linadd.sources.npy import NpySource, NpzSource
 from linadd.sources.parquet import ParquetSource
 from linadd.sources.paths import are_paths, find_files
@@ -29,7 +30,7 @@ __all__ = ["SOURCES", "Source", "open_source"]
 ARRAY_SOURCES = [SparseSource, DaskSource, FrameSource, ArraySource]
 # Formats of files, in the order in which their content is tried when the suffix is unknown.
 TEXT_SOURCES = [LibsvmSource, DelimitedSource]  # compressed too
-FILE_SOURCES = [HDF5Source, NpySource, NpzSource, ParquetSource, *TEXT_SOURCES]
+FILE_SOURCES = [HDF5Source, MatSource, NpySource, NpzSource, ParquetSource, *TEXT_SOURCES]
 # Suffix -> class of the source.
 SOURCES = {suffix: source for source in FILE_SOURCES for suffix in source.suffixes}
 
@@ -159,7 +160,7 @@ def open_file(path, options):
     with reading(path):
         head = read_head(path, 4096)
     source = SOURCES.get(suffix.lower())
-    if source not in candidates:
+    if source not in candidates or HDF5Source.matches(head):  # MATLAB's .mat may be HDF5
         source = next((each for each in candidates if each.matches(head)), None)
     if source is None:
         known = ", ".join([*SOURCES, *COMPRESSED])

@@ -85,7 +85,7 @@ class SparseSource(ArraySource):
     ----------
     X : scipy.sparse array or matrix, shape (n_rows, n_features)
         Never changed: entries are sorted, and repeated ones summed, on a copy.
-    y, weights, origin
+    y, weights, origin, names
         As for `ArraySource`.
     """
 
@@ -97,9 +97,9 @@ class SparseSource(ArraySource):
         """Whether `data` is a scipy sparse array or matrix."""
         return scipy.sparse.issparse(data)
 
-    def __init__(self, X, y=None, weights=None, origin="array"):
-        self.origin, self.names = origin, ("X", "y", "weights")
-        self.dtype = check_table(X.shape, X.dtype, origin)
+    def __init__(self, X, y=None, weights=None, origin="array", names=("X", "y", "weights")):
+        self.origin, self.names = origin, names
+        self.dtype = check_table(X.shape, X.dtype, origin, names[0])
         self.X = canonical_csr(X)
         self.n_rows, self.n_features = self.X.shape
         self.chunk_rows = rows_of_bytes(self.X.nnz * (self.dtype.itemsize + 4) / self.n_rows + 8)

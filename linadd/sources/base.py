@@ -5,6 +5,7 @@ stored; whether they are finite is for the census to say.
 """
 
 import hashlib
+import math
 import os
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
@@ -308,10 +309,15 @@ def check_length(n_rows, shape, origin, what="y", table="X"):
     """Check that the array `what` has one entry for each row of `table`; (n, 1) and (1, n) count as (n,)."""
     if len(shape) not in (1, 2) or (len(shape) == 2 and 1 not in shape):
         raise DataError(f"{what} has shape {shape}; one entry a row is needed.", source=origin)
-    length = int(np.prod(shape))
+    length = n_entries(shape)
     if length != n_rows:
         remedy = "Both must describe the same rows."
         raise DataError(f"{table} has {n_rows} rows and {what} has {length} entries. {remedy}", source=origin)
+
+
+def n_entries(shape):
+    """Entries of an array that has one a row, of shape (n,), (n, 1) or (1, n); 0 for any other."""
+    return math.prod(shape) if len(shape) == 1 or (len(shape) == 2 and 1 in shape) else 0
 
 
 def plain_features(X):

@@ -21,8 +21,10 @@ from linadd.sources.base import (
     check_length,
     check_table,
     file_fingerprint,
+    n_entries,
     plain_labels,
 )
+from linadd.sources.hdf5_matlab import check_matlab, matlab_class, read_cells, read_characters
 from linadd.sources.hdf5_text import read_attribute, read_dataset
 from linadd.sources.layout import PANEL_BYTES, panels, slow_rows, whole_chunks
 from linadd.sources.row_copy import RowCopy
@@ -91,7 +93,7 @@ class HDF5Source(Source):
 
     def _describe(self, group, X):
         """Take shape, types, names and layout from the open file."""
-        self.is_transposed = "MATLAB_class" in X.attrs
+        self.is_transposed, self._cells = matlab_class(X) is not None, {}
         shape = (X.shape or ())[:: -1 if self.is_transposed else 1]
         self.dtype = check_table(shape, X.dtype, self.origin, f"dataset {self.x!r}")
         self.n_rows, self.n_features = shape
@@ -101,7 +103,7 @@ class HDF5Source(Source):
         self.feature_names = read_names(group, X, "feature_names", self.origin, self.n_features)
         if self.y is not None:
             self.class_names = read_names(group, group[self.y], "class_names", self.origin)
-            plain_labels(read_entries(group[self.y], 0, 1), Chunk(None, None, None, 0, self.origin))
+            plain_labels(self._entries(group, self.y, 0, 1), Chunk(None, None, None, 0, self.origin))
         chunk = X.chunks and X.chunks[:: -1 if self.is_transposed else 1]
         self.chunk_rows = whole_chunks(self.n_features * self.dtype.itemsize, chunk[0] if chunk else 1)
         self.slow_rows = slow_rows(self, self.path, f"dataset {self.x!r}", X.chunks, self._rows_together(X, chunk))
@@ -118,10 +120,10 @@ class HDF5Source(Source):
         first, last = min(start for start, _ in ranges), max(stop for _, stop in ranges)
         copy = self.slow_rows and self.slow_rows.copy_for(ranges, self._copied)
         with self._open(f"rows {first + 1} to {last}") as group:
-            columns, chunks = [name and group[name] for name in (self.y, self.weight)], []
+            chunks = []
             for start, stop in ranges:
                 X = copy.read(start, stop).X if copy else self._block(group[self.x], (start, stop))
-                y, weight = (column and read_entries(column, start, stop) for column in columns)
+                y, weight = (name and self._entries(group, name, start, stop) for name in (self.y, self.weight))
                 chunks.append(Chunk(X, y, weight, start, self.origin))
             return chunks
 
@@ -132,6 +134,14 @@ class HDF5Source(Source):
         block = np.empty(shape[::-1] if self.is_transposed else shape, native(X.dtype))
         X.read_direct(block, (columns, rows) if self.is_transposed else (rows, columns))
         return block.T if self.is_transposed else block
+
+    def _entries(self, group, name, start, stop):
+        """Entries start..stop-1 of a dataset that has one a row; those of a cell array, slow to come, are read once."""
+        if matlab_class(group[name]) != "cell":
+            return read_entries(group[name], start, stop)
+        if name not in self._cells:
+            self._cells[name] = read_cells(group[name])
+        return self._cells[name][start:stop]
 
     def _copied(self):
         """All rows in a temporary file, read by panels of whole chunks, each of which is unpacked once."""
@@ -172,13 +182,14 @@ class HDF5Source(Source):
     def selectors(self):
         """Datasets beside X with one entry a row."""
         with self._open() as group:
-            beside = {name: group.get(name) for name in group}
-            return [name for name, entry in beside.items() if name != self.x and n_entries(entry) == self.n_rows]
+            beside = {name: group.get(name) for name in group if name != self.x}
+            shapes = {name: entry_shape(each) for name, each in beside.items() if isinstance(each, h5py.Dataset)}
+            return [name for name, shape in shapes.items() if n_entries(shape) == self.n_rows]
 
     def read_selector(self, name, start, stop):
         """Entries of the dataset `name`."""
         with self._open(f"rows {start + 1} to {stop}") as group:
-            return read_entries(group[name], start, stop)
+            return self._entries(group, name, start, stop)
 
     @contextmanager
     def _open(self, what="its header"):
@@ -214,6 +225,8 @@ class HDF5Source(Source):
                 raise
             message = f"dataset {name!r} is a link to {link.filename!r}, which cannot be opened. Put it there."
             raise DataError(message, source=self.origin) from None
+        if dataset is not None:
+            check_matlab(dataset, name, self.origin, option == "x")
         if isinstance(dataset, h5py.Dataset):
             self._check_filters(dataset, name)
             return name
@@ -243,7 +256,7 @@ class HDF5Source(Source):
 
     def _check_entries(self, group, name):
         """Check that a dataset of labels or weights has one entry a row."""
-        shape = group[name].shape or ()
+        shape = entry_shape(group[name])
         check_length(self.n_rows, shape, self.origin, f"dataset {name!r}", f"dataset {self.x!r}")
 
 
@@ -252,15 +265,16 @@ def native(dtype):
     return np.dtype(dtype.str).newbyteorder("=")
 
 
-def n_entries(entry):
-    """Entries of a dataset that has one a row: (n,), (n, 1) or (1, n); 0 for anything else."""
-    if not isinstance(entry, h5py.Dataset) or not entry.shape or len(entry.shape) > 2:
-        return 0
-    return entry.size if len(entry.shape) == 1 or 1 in entry.shape else 0
+def entry_shape(dataset):
+    """Shape of a dataset of one entry a row, where a row of MATLAB's characters is one."""
+    shape = dataset.shape or ()
+    return shape[1:] if matlab_class(dataset) == "char" else shape
 
 
 def read_entries(dataset, start, stop):
     """Entries start..stop-1 of a dataset that has one a row."""
+    if matlab_class(dataset) == "char":
+        return read_characters(dataset, start, stop)
     rows = slice(start, stop)
     if len(dataset.shape) == 1:
         return read_dataset(dataset, rows)
@@ -273,7 +287,8 @@ def read_names(group, dataset, key, origin, length=None):
     if holders:
         names = read_attribute(holders[0], key)
     elif key in group and isinstance(group[key], h5py.Dataset):
-        names = read_dataset(group[key], ())
+        is_cell = matlab_class(group[key]) == "cell"
+        names = read_cells(group[key]) if is_cell else read_dataset(group[key], ())
     else:
         return None
     names = [name.decode() if isinstance(name, bytes) else str(name) for name in np.atleast_1d(names)]

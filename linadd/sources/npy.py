@@ -1,7 +1,6 @@
 """NumPy's files: `.npy`, read by position without a memory map, and `.npz`, whose arrays are loaded whole."""
 
 import os
-import threading
 import tokenize
 import zipfile
 import zlib
@@ -10,8 +9,8 @@ from contextlib import contextmanager
 import numpy as np
 
 from linadd.chunks import Chunk
-from linadd.errors import ConfigError, DataError, LinaddError
-from linadd.sources.arrays import ArraySource, as_array
+from linadd.errors import DataError, LinaddError
+from linadd.sources.arrays import as_array
 from linadd.sources.base import (
     Source,
     array_fingerprint,
@@ -22,6 +21,7 @@ from linadd.sources.base import (
     reading,
     rows_of_bytes,
 )
+from linadd.sources.loaded import LoadedSource
 
 __all__ = ["NpySource", "NpzSource"]
 
@@ -128,107 +128,34 @@ class NpySource(Source):
         return "Give them as another .npy file with --y (in Python: y=array)."
 
 
-class NpzSource(Source):
-    """Rows of an array in a `.npz` archive; the arrays asked for are loaded whole, once in a process.
-
-    Parameters
-    ----------
-    path : str
-        The archive.
-    options : ReadOptions
-        Names of the arrays of features (`x`), labels (`y`; without the default name there are none) and `weights`.
-
-    Raises
-    ------
-    DataError
-        An archive that is damaged, holds objects or lacks a name (the ones it has are listed).
-    """
+class NpzSource(LoadedSource):
+    """Rows of an array in a `.npz` archive; see LoadedSource for parameters and errors."""
 
     kind = ".npz"
     suffixes = (".npz",)
-
-    def __init__(self, path, options):
-        options.refuse(path, self.kind, "group", "index_base")
-        self.path = self.origin = path
-        self.names = {"x": options.x, "y": options.y, "weights": None if options.weights is False else options.weights}
-        self._lock = threading.Lock()
-        self._loaded = None
-        table = self._table()
-        for name in ("n_rows", "n_features", "dtype", "chunk_rows", "has_labels", "has_weights"):
-            setattr(self, name, getattr(table, name))
-        self.feature_names, self.class_names = self._names("feature_names"), self._names("class_names")
-        if self.feature_names is not None and len(self.feature_names) != self.n_features:
-            message = f"feature_names has {len(self.feature_names)} names for {self.n_features} columns. Correct it."
-            raise DataError(message, source=path)
 
     @staticmethod
     def matches(head):
         """Whether the first bytes are a zip archive's that begins with a `.npy` member."""
         return head.startswith(b"PK\x03\x04") and b".npy" in head[:300]
 
-    def __getstate__(self):
-        return {key: value for key, value in self.__dict__.items() if key not in ("_lock", "_loaded")}
-
-    def __setstate__(self, state):
-        self.__dict__ |= state | {"_lock": threading.Lock(), "_loaded": None}
-
-    def _table(self):
-        """The arrays asked for, as a source in memory; loaded at the first call in a process."""
-        with self._lock:
-            if self._loaded is None:
-                arrays = [self._member(name, option) for option, name in self.names.items()]
-                names = [f"array {name!r}" for name in self.names.values()]
-                self._loaded = ArraySource(*arrays, self.path, names)
-            return self._loaded
-
-    def _member(self, name, option):
-        """The array `name` of the archive; None if it is None or the absent default y."""
-        if name is None:
-            return None
-        if not isinstance(name, str):
-            raise ConfigError(f"{self.path}: {option} is an array; for .npz it must be the name of one in the archive.")
+    def _list(self):
         with opening_archive(self.path) as archive:
-            if name in archive.files:
-                return archive[name]
-            if option == "y" and name == "y":
-                return None
-            there = ", ".join(map(repr, archive.files))
-        message = f"array {name!r} does not exist. There are {there}. Name one with --{option}."
-        raise DataError(message, source=self.path)
+            members = [name for name in archive.zip.namelist() if name.endswith(".npy")]
+            return {name.removesuffix(".npy"): array_header(archive.zip, name) for name in members}
 
-    def _names(self, key):
-        """The archive's array `key` of names as a list of str; None if there is none."""
-        if key not in self._members():
-            return None
-        return [str(name) for name in self._member(key, key)]
-
-    def _members(self):
-        """Names of all arrays of the archive."""
+    def _load(self, name):
         with opening_archive(self.path) as archive:
-            return archive.files
+            return archive[name]
 
-    def _read(self, start, stop):
-        return self._table()._read(start, stop)
 
-    def fingerprint(self):
-        """Of the file, with the names of what is read from it."""
-        return file_fingerprint(self.path) | self.names
-
-    def layout(self):
-        """Bytes of the archive."""
-        return {"bytes": os.path.getsize(self.path)}
-
-    def label_remedy(self):
-        """The arrays that the labels could be in."""
-        return f"Name their array with --y (y_name=): the archive has {', '.join(map(repr, self._members()))}."
-
-    def selectors(self):
-        """Arrays beside X with one entry a row."""
-        return [name for name in self._members() if self._member(name, name).shape == (self.n_rows,)]
-
-    def read_selector(self, name, start, stop):
-        """Entries of the array `name`."""
-        return self._member(name, name)[start:stop]
+def array_header(archive, name):
+    """(shape, type) of the array that is the member `name` of an open zip archive."""
+    with archive.open(name) as file:
+        version = np.lib.format.read_magic(file)
+        header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, _, dtype = header(file)
+        return shape, str(dtype)
 
 
 @contextmanager

@@ -16,6 +16,8 @@ from typing import NamedTuple
 
 import h5py
 import numpy as np
+import scipy.io
+import scipy.sparse
 
 from linadd.errors import DataError
 from linadd.sources import open_source
@@ -122,6 +124,37 @@ def own_parquet(path, rows):
     return np.transpose([table[name].to_numpy() for name in features]), y
 
 
+def write_mat(path, **options):
+    scipy.io.savemat(path, {"X": X, "y": Y[:, None]}, **options)
+
+
+def write_mat_sparse(path, **options):
+    variables = {"X": scipy.sparse.csc_matrix(X), "y": TEXTS.astype(object), "feature_names": NAMES}
+    scipy.io.savemat(path, variables, **options)
+
+
+def own_mat(path, rows):
+    X, y = (scipy.io.loadmat(path, variable_names=[name]).get(name) for name in "Xy")
+    X = X.toarray() if scipy.sparse.issparse(X) else X
+    if y is not None:
+        y = [label[0] if label.size else "" for label in y.ravel()[rows]] if y.dtype == object else y.ravel()[rows]
+    return X[rows], y
+
+
+def write_mat73(path):
+    with h5py.File(path, "w", userblock_size=512) as file:
+        file["X"], file["y"] = X.T, Y[None]
+        for name, kind in (("X", b"single"), ("y", b"int64")):
+            file[name].attrs["MATLAB_class"] = np.bytes_(kind)
+
+
+def own_mat73(path, rows):
+    with h5py.File(path) as file:
+        is_transposed = "MATLAB_class" in file["X"].attrs
+        y = file["y"][()].ravel()[rows] if "y" in file else None
+        return file["X"][:, rows].T if is_transposed else file["X"][rows], y
+
+
 CASES = {
     "npy": Case("data.npy", write_npy, own_npy),
     "npz": Case("data.npz", write_npz, own_npz),
@@ -131,6 +164,11 @@ CASES = {
     "csv": Case("data.csv", write_csv, own_csv, {"weights": "w"}),
     "parquet": Case("data.parquet", write_parquet, own_parquet, {"weights": "w"}),
     "parquet_groups": Case("data.parquet", write_parquet_groups, own_parquet, {"weights": "w"}),
+    "mat4": Case("data.mat", lambda path: write_mat(path, format="4"), own_mat),
+    "mat5": Case("data.mat", write_mat, own_mat),
+    "mat5_sparse": Case("data.mat", write_mat_sparse, own_mat),
+    "mat5_packed": Case("data.mat", lambda path: write_mat_sparse(path, do_compression=True), own_mat),
+    "mat73": Case("data.mat", write_mat73, own_mat73),
 }
 
 
@@ -177,7 +215,7 @@ def outcome(case, path):
         own_X, own_y = case.own(path, rows)
         np.testing.assert_array_equal(dense(chunk), own_X)
         if own_y is not None:
-            assert list(map(str, chunk.y.tolist())) == list(map(str, own_y.tolist()))
+            assert list(map(str, chunk.y)) == list(map(str, own_y))
     return "read"
 
 

@@ -11,6 +11,7 @@ import threading
 import h5py
 import numpy as np
 import pytest
+import scipy.io
 import scipy.sparse
 
 from linadd.errors import DataError
@@ -153,6 +154,18 @@ def build_hdf5_matlab(folder, X, y, weight):
     with open(folder / "data.mat", "r+b") as file:
         file.write(b"MATLAB 7.3 MAT-file")
     return folder / "data.mat", {}
+
+
+def build_mat(folder, X, y, weight):
+    labels = y if y.dtype.kind != "U" else np.array(y, object)[:, None]
+    scipy.io.savemat(folder / "data.mat", {"X": X, "y": labels, "w": weight}, do_compression=True)
+    return folder / "data.mat", {"weights": "w"}
+
+
+def build_mat_sparse(folder, X, y, weight):
+    variables = {"features": scipy.sparse.csc_matrix(X), "y": y[:, None], "w": weight[:, None]}
+    scipy.io.savemat(folder / "data.mat", variables)
+    return folder / "data.mat", {"x": "features", "weights": "w"}
 
 
 def build_hdf5_native(folder, X, y, weight):

@@ -97,7 +97,8 @@ def test_unknown_formats(tmp_path):
     path.write_text("a table")
     assert refusal(open_source, path) == (
         f"{path}: the format is unknown: neither its suffix '.xls' nor its content is one of .h5, .hdf5, .hdf, .he5, "
-        ".npy, .npz, .parquet, .pq, .libsvm, .svmlight, .svm, .csv, .tsv, .bz2, .gz, .xz. Convert it to one of them."
+        ".mat, .npy, .npz, .parquet, .pq, .libsvm, .svmlight, .svm, .csv, .tsv, .bz2, .gz, .xz. Convert it to one of "
+        "them."
     )
 
 
@@ -107,7 +108,7 @@ def test_unknown_formats(tmp_path):
         (".npy", {"group": "g"}, "group='g' has no meaning for .npy. Leave it out."),
         (".npy", {"x": "A"}, "x='A' has no meaning for .npy. Leave it out."),
         (".npz", {"index_base": 1}, "index_base=1 has no meaning for .npz. Leave it out."),
-        (".npz", {"y": [1, 2]}, "y is an array; for .npz it must be the name of one in the archive."),
+        (".npz", {"y": [1, 2]}, "y is an array; for .npz it must be the name of one in the file."),
         (".h5", {"index_base": 0}, "index_base=0 has no meaning for HDF5. Leave it out."),
         (".h5", {"y": [1, 2]}, "y is an array; for HDF5 it must be the name of a dataset."),
         (".svm", {"y_name": "label"}, "y='label' has no meaning for libsvm text. Leave it out."),
@@ -145,7 +146,7 @@ def test_missing_labels_name_the_remedy(table, tmp_path):
         file["X"], file["label"], file["other"] = np.ones((2, 2)), [1, 2], [1, 2, 3]
     remedies = {
         tmp_path / "none.svm": "Lead every line with its label, as in `1 3:0.5 7:2`.",
-        tmp_path / "none.npz": "Name their array with --y (y_name=): the archive has 'X', 'label'.",
+        tmp_path / "none.npz": "Name their array with --y (y_name=): the file has 'label'.",
         tmp_path / "none.h5": "Name their dataset with --y (y_name=): the file has 'label'.",
         table[".npy"]: "Give them as another .npy file with --y (in Python: y=array).",
     }

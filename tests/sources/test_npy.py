@@ -83,12 +83,15 @@ def test_names_in_npz(tmp_path):
     source = open_source(path)
     assert source.feature_names == ["a", "b", "c"] and source.class_names == ["u", "v", "w"]
     assert source.selectors() == ["y", "part"]
-    there = "'X', 'y', 'feature_names', 'class_names', 'part', 'other'"
+    there = (
+        "'X' (40, 3) float32, 'y' (40,) int64, 'feature_names' (3,) <U1, 'class_names' (3,) <U1, 'part' (40,) int64, "
+        "'other' (40, 3) float32"
+    )
     message = f"{path}: array 'Q' does not exist. There are {there}. Name one with --x."
     assert refusal(open_source, path, x="Q") == message
     message = f"{path}: array 'Q' does not exist. There are {there}. Name one with --y."
     assert refusal(open_source, path, y_name="Q") == message
-    message = f"{path}: weights is an array; for .npz it must be the name of one in the archive."
+    message = f"{path}: weights is an array; for .npz it must be the name of one in the file."
     assert refusal(open_source, path, weights=WEIGHT, error=ConfigError) == message
     message = f"{path}: array 'X' has 40 rows and array 'part' has 3 entries. Both must describe the same rows."
     np.savez(path, X=X, part=Y[:3])
