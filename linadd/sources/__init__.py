@@ -23,14 +23,15 @@ from linadd.sources.parquet import ParquetSource
 from linadd.sources.paths import are_paths, find_files
 from linadd.sources.text import COMPRESSED, read_head
 from linadd.sources.where import WhereSource
+from linadd.sources.zarr_arrays import ZarrArraySource, ZarrSource
 
 __all__ = ["SOURCES", "Source", "open_source"]
 
 # Data in memory, the first that accepts it.
-ARRAY_SOURCES = [SparseSource, DaskSource, FrameSource, ArraySource]
+ARRAY_SOURCES = [SparseSource, DaskSource, FrameSource, ZarrArraySource, ArraySource]
 # Formats of files, in the order in which their content is tried when the suffix is unknown.
 TEXT_SOURCES = [LibsvmSource, DelimitedSource]  # compressed too
-FILE_SOURCES = [HDF5Source, MatSource, NpySource, NpzSource, ParquetSource, *TEXT_SOURCES]
+FILE_SOURCES = [HDF5Source, MatSource, NpySource, NpzSource, ZarrSource, ParquetSource, *TEXT_SOURCES]
 # Suffix -> class of the source.
 SOURCES = {suffix: source for source in FILE_SOURCES for suffix in source.suffixes}
 
@@ -153,7 +154,10 @@ def open_files(data, options):
 def open_file(path, options):
     """The source of one file, with all columns unless it selects them itself."""
     if os.path.isdir(path):
-        raise DataError("is a folder. Give one file.", source=path)
+        if not ZarrSource.is_store(path):
+            remedy = "Give a file, or a pattern of files in quotes."
+            raise DataError(f"is a folder, and no Zarr store. {remedy}", source=path)
+        return ZarrSource(path, options)
     (stem, suffix), candidates = os.path.splitext(path), FILE_SOURCES
     if suffix.lower() in COMPRESSED:
         suffix, candidates = os.path.splitext(stem)[1], TEXT_SOURCES

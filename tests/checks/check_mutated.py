@@ -5,6 +5,7 @@ another exception than DataError, a message of two lines, other values than the 
 `CASES`, whose small file holds whatever its format can hold. The mutants of a case are read in one child process.
 """
 
+import contextlib
 import faulthandler
 import os
 import resource
@@ -155,6 +156,45 @@ def own_mat73(path, rows):
         return file["X"][:, rows].T if is_transposed else file["X"][rows], y
 
 
+def write_zarr(path, zarr_format=3):
+    import zarr
+
+    store = zarr.storage.ZipStore(path, mode="w") if path.suffix == ".zip" else zarr.storage.LocalStore(path)
+    with contextlib.closing(store):
+        group = zarr.open_group(store, mode="w", zarr_format=zarr_format)
+        group.create_array("X", data=X, chunks=(7, 3))
+        group.create_array("y", data=TEXTS.astype(np.dtypes.StringDType()))
+        group.attrs["feature_names"] = NAMES.tolist()
+
+
+def own_zarr(path, rows):
+    import zarr
+
+    store = zarr.storage.ZipStore(path) if path.suffix == ".zip" else zarr.storage.LocalStore(path, read_only=True)
+    with contextlib.closing(store):
+        group = zarr.open_group(store, mode="r")
+        y = group.get("y")
+        return group["X"][rows], None if y is None else y[rows]
+
+
+def write_libsvm(path):
+    rows = [" ".join(f"{j + 1}:{value!r}" for j, value in enumerate(row) if j != 2) for row in X.tolist()]
+    lines = [f"{label} {row} # {name}" for label, row, name in zip(Y.tolist(), rows, TEXTS, strict=True)]
+    path.write_text("\n".join(["# a comment", "", *lines]))
+
+
+def own_libsvm(path, rows):
+    """In plain Python, as scikit-learn and LIBLINEAR refuse lines that are not sorted."""
+    lines = [line.split(b"#")[0].split() for line in path.read_bytes().split(b"\n")]
+    lines = [[token for token in line if not token.startswith(b"qid:")] for line in lines if line]
+    entries = [[tuple(map(float, token.split(b":"))) for token in tokens] for _, *tokens in lines]
+    table = np.zeros((len(lines), int(max(index for line in entries for index, _ in line))))
+    for i, line in enumerate(entries):
+        for index, value in line:
+            table[i, int(index) - 1] = value
+    return table[rows], np.array([float(label) for label, *_ in lines])[rows]
+
+
 CASES = {
     "npy": Case("data.npy", write_npy, own_npy),
     "npz": Case("data.npz", write_npz, own_npz),
@@ -169,6 +209,10 @@ CASES = {
     "mat5_sparse": Case("data.mat", write_mat_sparse, own_mat),
     "mat5_packed": Case("data.mat", lambda path: write_mat_sparse(path, do_compression=True), own_mat),
     "mat73": Case("data.mat", write_mat73, own_mat73),
+    "libsvm": Case("data.svm", write_libsvm, own_libsvm),
+    "zarr2": Case("data.zarr", lambda path: write_zarr(path, 2), own_zarr),
+    "zarr3": Case("data.zarr", write_zarr, own_zarr),
+    "zarr_zip": Case("data.zip", write_zarr, own_zarr),
 }
 
 
@@ -229,17 +273,20 @@ def main(name, folder, first, last):
     case = CASES[name]
     path = Path(folder) / case.name
     case.write(path)
-    whole = path.read_bytes()
+    files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
+    whole = [file.read_bytes() for file in files]
     assert outcome(case, path) == "read"
     faulthandler.enable()
     limit = address_space() + MEMORY
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     for seed in range(int(first), int(last)):
         print(f"\nmutant {seed}:", end=" ", flush=True)
-        path.write_bytes(mutant(whole, seed))
+        k = seed % len(files)
+        files[k].write_bytes(mutant(whole[k], seed))
         faulthandler.dump_traceback_later(SECONDS, exit=True)  # from a thread that needs no lock of Python's
         print(outcome(case, path), end="", flush=True)
         faulthandler.cancel_dump_traceback_later()
+        files[k].write_bytes(whole[k])
 
 
 def check_mutants(name, folder):

@@ -173,6 +173,42 @@ def build_hdf5_native(folder, X, y, weight):
     return folder / "native.h5", {}
 
 
+def fill_zarr(group, X, y, weight, chunks=(4, 3)):
+    """Fill a group with a table."""
+    group.create_array("X", data=X, chunks=tuple(map(min, chunks, X.shape)))
+    group.create_array("y", data=y.astype(np.dtypes.StringDType()) if y.dtype.kind == "U" else y)
+    group.create_array("weight", data=weight)
+
+
+def build_zarr2(folder, X, y, weight):
+    import zarr
+
+    fill_zarr(zarr.open_group(folder / "data.zarr", mode="w", zarr_format=2), X, y, weight)
+    return folder / "data.zarr", {}
+
+
+def build_zarr3(folder, X, y, weight):
+    import zarr
+
+    group = zarr.open_group(folder / "data.zarr", mode="w", zarr_format=3, path="a/b")
+    fill_zarr(group, X, y, weight, chunks=(5, X.shape[1]))
+    return f"{folder}/data.zarr::a/b", {}
+
+
+def build_zarr_zip(folder, X, y, weight):
+    import zarr
+
+    with zarr.storage.ZipStore(folder / "data.zip", mode="w") as store:
+        fill_zarr(zarr.open_group(store, mode="w"), X, y, weight)
+    return folder / "data.zip", {}
+
+
+def build_zarr_array(folder, X, y, weight):
+    import zarr
+
+    return zarr.create_array({}, data=X, chunks=(3, X.shape[1])), {"y": y, "weights": weight}
+
+
 def build_files(folder, X, y, weight):
     paths = []
     for first, part in enumerate(np.array_split(np.arange(len(X)), 3)):
@@ -401,7 +437,9 @@ def check_threads(name, folder):
 def check_input_is_not_changed(name, folder):
     def content(data):
         if isinstance(data, (str, os.PathLike)):
-            return (folder / os.path.basename(str(data).removesuffix("::a/b"))).read_bytes()
+            path = folder / os.path.basename(str(data).removesuffix("::a/b"))
+            files = [path] if path.is_file() else sorted(each for each in path.rglob("*") if each.is_file())
+            return [file.read_bytes() for file in files]
         if hasattr(data, "to_numpy"):  # a frame, whose pickle holds caches too
             data = data.to_numpy()
         return pickle.dumps(data.compute() if hasattr(data, "compute") else data)

@@ -89,7 +89,9 @@ def test_missing_files(table, tmp_path):
     assert refusal(open_source, f"{wrong}::part") == f"{wrong}::part: does not exist. {near}"
     far = f"{tmp_path}/no/table.h5"
     assert refusal(open_source, far) == f"{far}: the folder '{tmp_path}/no' does not exist."
-    assert refusal(open_source, tmp_path) == f"{tmp_path}: is a folder. Give one file."
+    assert refusal(open_source, tmp_path) == (
+        f"{tmp_path}: is a folder, and no Zarr store. Give a file, or a pattern of files in quotes."
+    )
 
 
 def test_unknown_formats(tmp_path):
@@ -97,8 +99,8 @@ def test_unknown_formats(tmp_path):
     path.write_text("a table")
     assert refusal(open_source, path) == (
         f"{path}: the format is unknown: neither its suffix '.xls' nor its content is one of .h5, .hdf5, .hdf, .he5, "
-        ".mat, .npy, .npz, .parquet, .pq, .libsvm, .svmlight, .svm, .csv, .tsv, .bz2, .gz, .xz. Convert it to one of "
-        "them."
+        ".mat, .npy, .npz, .zarr, .zip, .parquet, .pq, .libsvm, .svmlight, .svm, .csv, .tsv, .bz2, .gz, .xz. Convert "
+        "it to one of them."
     )
 
 
