@@ -182,8 +182,8 @@ def make_watch(source, options, problem, memory):
     if options.validation is None:
         return None
     if source is None:
-        names = problem.source.feature_names
-        source = open_source(options.validation, n_features=problem.encoder.n_features, match=names)
+        data = {"match": problem.source.feature_names, "like": problem.source.fingerprint()}
+        source = open_source(options.validation, n_features=problem.encoder.n_features, **data)
     else:
         source = match_columns(source, problem.source.feature_names)
     source.require_labels()

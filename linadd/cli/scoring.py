@@ -35,15 +35,17 @@ def open_for_model(path, model, model_path, **options):
     Raises
     ------
     DataError
-        Another number of features (libsvm text of fewer is padded), or names that are not the model's in some order.
+        Another number of features (libsvm text of fewer is padded), or names that lack one of the model's.
     """
-    options["match"] = model.feature_names
-    source = open_rows(path, **options)
+    data = getattr(model, "fingerprint", None) or model.training_.get("fingerprint")
+    source = open_rows(path, match=model.feature_names, like=data, **options)
     if source.can_pad and source.n_features < model.n_features:
         source.pad(model.n_features)
     if source.n_features != model.n_features:
         message = f"has {source.n_features} features, the model {model_path} has {model.n_features}."
-        raise DataError(f"{message} Give data of the same columns.", source=source.origin)
+        is_wider = source.n_features > model.n_features
+        remedy = "Choose those of the model by --features." if is_wider else "Give data of the same columns."
+        raise DataError(f"{message} {remedy}", source=source.origin)
     return source
 
 

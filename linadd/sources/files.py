@@ -104,6 +104,12 @@ class FilesSource(ArraySource):
             "digest": digest.hexdigest(),
         }
 
+    def layout(self):
+        """What all files agree on, and the bytes of them all."""
+        layouts = [part.layout() for part in self.parts]
+        shared = {key: value for key, value in layouts[0].items() if all(each.get(key) == value for each in layouts)}
+        return shared | {"bytes": sum(each.get("bytes", 0) for each in layouts)}
+
     def label_remedy(self):
         """As the first file says."""
         return self.parts[0].label_remedy()

@@ -99,7 +99,7 @@ def test_libsvm_text_of_fewer_columns_is_padded(linadd, model, tmp_path):
     records = [linadd("evaluate", model, path, "--json").record for path in (narrow, full)]
     assert records[0]["log_loss"] == records[1]["log_loss"]
     wide = write_libsvm(tmp_path / "wide.libsvm", np.hstack([X, X]), y)
-    message = f"{wide}: has 6 features, the model {model} has 3. Give data of the same columns."
+    message = f"{wide}: has 6 features, the model {model} has 3. Choose those of the model by --features."
     assert linadd("evaluate", model, wide).err == f"error: {message}\n"
 
 
