@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from linadd.errors import ConfigError, DataWarning
+from linadd.solvers.plan import make_plan
 from linadd.sources import hdf5, layout, open_source, row_copy
 from linadd.sources.hdf5 import HDF5Source
 from tests.checks.check_source import position_table, refusal
@@ -358,6 +359,19 @@ def test_each_chunk_of_a_slow_layout_is_unpacked_about_once(tmp_path, monkeypatc
                 assert piece.y.tolist() == list(range(start, start + 100))
     # Runs of a column count as chunks: the panel of 100,000 bytes has 5000 rows.
     assert chunk_reads((n_rows, 5), chunk or (5000, 5), reads).max() <= 4
+
+
+def test_each_chunk_is_read_once_an_epoch(tmp_path):  # users.md C27
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("X", (200_000, 50), "u1", chunks=(500, 50))
+    source = open_source(tmp_path / "a.h5")
+    plan = make_plan(source.n_rows, source.n_features, memory_limit=20 << 20)
+    assert not plan.fits
+    for epoch in range(2):
+        bounds = [plan.chunk_bounds(int(chunk)) for block in plan.blocks(epoch) for chunk in block]
+        assert bounds != sorted(bounds)
+        assert all(source.read(*pair).n_rows == 500 for pair in bounds[::10])
+        assert (chunk_reads((200_000, 50), (500, 50), [(pair, (0, 50)) for pair in bounds]) == 1).all()
 
 
 def test_whole_chunks_are_streamed_without_a_copy(tmp_path, monkeypatch):  # users.md C27
