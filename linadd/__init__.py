@@ -9,6 +9,7 @@ The tree, in the order in which data flow; a module imports from those above it 
     interrupt.py        Ctrl-C: once stops, twice aborts
     chunks.py           consecutive rows, read ahead
     census.py           one pass over the data: ranges, moments, sample (row_sample.py), labels, faults
+    census_cache.py     censuses kept from run to run
     losses.py           hinge, squared hinge, logistic: value, derivative, dual step
     labels.py           counts of the labels, and those that nothing can be trained on
     metrics.py          accuracy, recall, AUC, log loss, reliability of a stream

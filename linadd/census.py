@@ -206,6 +206,8 @@ class Census:
         rows of a sparse source are a csr_array.
     feature_names : list of str, or None
         Names for messages.
+    n_reads : int
+        Reads of the source that it took; 0 if it was kept from an earlier run.
     """
 
     origin: str
@@ -224,6 +226,7 @@ class Census:
     sample: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
     sample_weight: np.ndarray = field(default_factory=lambda: np.zeros(0))
     feature_names: list | None = None
+    n_reads: int = 1
 
     @property
     def density(self):

@@ -43,7 +43,7 @@ DTYPES = {
 }  # fmt: skip
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
 # Header keys, at any depth, that tell of one run and not of the model: two runs with the same bits differ in them.
-RUN_KEYS = frozenset({"fingerprint", "n_jobs", "peak_memory_bytes", "rows_per_second", "seconds"})
+RUN_KEYS = frozenset({"fingerprint", "n_jobs", "peak_memory_bytes", "reads", "rows_per_second", "seconds"})
 
 
 def save_model(path, tensors, header):
@@ -150,7 +150,8 @@ def model_digest(tensors, header):
     tensors : dict of str to array
         As given to `save_model` or returned by `load_model_file`.
     header : dict
-        Likewise; the keys of `RUN_KEYS` (times, threads, memory, the data's fingerprint) stay outside at any depth.
+        Likewise; the keys of `RUN_KEYS` (times, threads, memory, reads, the data's fingerprint) stay outside at any
+        depth.
 
     Returns
     -------

@@ -166,7 +166,8 @@ def search(source, options=None, costs=COSTS, n_folds=5, grid=None, metric="erro
     choice = Choice(distinct("C", costs), n_folds, metric, one_se)
     choice.check(options)
     settings = expand(options, choice.costs, grid or {})
-    census, reads, table, is_interrupted = survey(source, options, progress), 1, [], False
+    census, table, is_interrupted = survey(source, options, progress), [], False
+    reads = census.n_reads
     deviations = {}
     for number, setting in enumerate(settings, 1):
         is_interrupted = is_interrupted or (number > 1 and progress.should_stop())

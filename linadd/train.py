@@ -9,7 +9,7 @@ import numpy as np
 
 from linadd.advice import warn_of_convergence, warn_of_data
 from linadd.calibration import CALIBRATIONS
-from linadd.census import take_census
+from linadd.census_cache import kept_census
 from linadd.embedding import class_factors, embed, lean
 from linadd.encoders.exact import decide
 from linadd.encoders.identity import in_other_units
@@ -48,7 +48,7 @@ class Progress:
 
 
 def survey(source, options, progress, classes=None):
-    """The census that the options need, after one read of the source; `classes` stand for labels it does not have."""
+    """The census that the options need, kept or after one read; `classes` stand for labels the source does not have."""
     if classes is None:
         source.require_labels()
     is_sampled = options.encoder == "bspline" and options.knots != "uniform"
@@ -60,7 +60,7 @@ def survey(source, options, progress, classes=None):
     def on_chunk(rows):
         progress.read("census", rows.first_row + rows.n_rows, source.n_rows)
 
-    census = take_census(source, sample_rows, options.seed, on_chunk)
+    census = kept_census(source, sample_rows, options.seed, on_chunk)
     if classes is not None:
         census.classes, census.class_counts = np.unique(classes), None
         if len(census.classes) < 2:
@@ -295,7 +295,7 @@ def summarise(result, census, source, plan, solver, started):
         "converged": result.converged,
         "interrupted": result.interrupted,
         "passes": result.passes,
-        "reads": result.reads + 2,  # census and centre
+        "reads": result.reads + census.n_reads + 1,  # of the centre
         "n_rows": source.n_rows,
         "n_features": source.n_features,
         "class_counts": np.asarray(census.class_counts).tolist(),

@@ -70,6 +70,10 @@ class TrainingRows:
     def __getattr__(self, name):
         return getattr(self.source, name)
 
+    def fingerprint(self):
+        """Of the source, with the fraction."""
+        return self.source.fingerprint() | {"held_out": [self.fraction, self.seed]}
+
     def chunks(self):
         """Yield the chunks of the source, with other weights."""
         for chunk in self.source.chunks():

@@ -13,6 +13,7 @@ from linadd.cli.terminal import Terminal
 from linadd.errors import ConfigError
 
 __all__ = [
+    "Cache",
     "DataFile",
     "Drop",
     "Features",
@@ -102,6 +103,10 @@ Where = Annotated[
     typer.Option(
         "--where", metavar="NAME=V1,V2", help="Only the rows whose array NAME has one of the values; repeatable."
     ),
+]
+Cache = Annotated[
+    bool,
+    typer.Option("--cache/--no-cache", help="Keep the census of a large file for the next run, and use the kept one."),
 ]
 Features = Annotated[
     list[str] | None,

@@ -9,6 +9,7 @@ import typer
 
 from linadd.choices import COSTS, GRID, METRICS
 from linadd.cli.arguments import (
+    Cache,
     DataFile,
     Drop,
     Features,
@@ -59,6 +60,7 @@ def search_options(
     features: Features = None,
     drop: Drop = None,
     index_base: IndexBase = "auto",
+    cache: Cache = True,
     config: ConfigFile = None,
     folds: Folds = 5,
     metric: Metric = "error",
@@ -79,7 +81,7 @@ def search_options(
     check_target(model)
     source = open_rows(
         file, where=where, target=model, x=x, y_name=y, weights=weights, index_base=index_base, features=features,
-        drop=drop,
+        drop=drop, cache=cache,
     )  # fmt: skip
     terminal.say(f"{source.origin}: {source.n_rows:,} rows of {source.n_features:,} features ({source.dtype})")
     found, trained = run(terminal, source, options, (lists["C"], folds, grid, metric, one_se))

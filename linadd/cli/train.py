@@ -8,6 +8,7 @@ import typer
 
 from linadd.atomic import check_writable
 from linadd.cli.arguments import (
+    Cache,
     DataFile,
     Drop,
     Features,
@@ -71,6 +72,7 @@ def train_model(
     features: Features = None,
     drop: Drop = None,
     index_base: IndexBase = "auto",
+    cache: Cache = True,
     config: ConfigFile = None,
     compat: Compat = None,
     estimator: EstimatorName = ADDITIVE,
@@ -98,7 +100,7 @@ def train_model(
     with StopRequest(lambda: terminal.say("Stopping after this block; Ctrl-C again aborts.")) as stop:
         source = open_rows(
             file, where=where, target=model, x=x, y_name=y, weights=weights, index_base=index_base, features=features,
-            drop=drop,
+            drop=drop, cache=cache,
         )  # fmt: skip
         check_range_policy(range_policy, source)
         terminal.say(f"{source.origin}: {source.n_rows:,} rows of {source.n_features:,} features ({source.dtype})")

@@ -5,6 +5,7 @@ To add a format: a file with its `Source` beside this one, and its class in the 
 
 import copy
 import os
+import time
 from dataclasses import replace
 
 from linadd.errors import ConfigError, DataError
@@ -52,6 +53,7 @@ def open_source(
     drop=None,
     match=None,
     like=None,
+    cache=True,
 ):
     """Open data of any kind that linadd reads as a `Source` of rows.
 
@@ -89,6 +91,8 @@ def open_source(
     like : dict, optional
         Fingerprint of the data of a model (`model.fingerprint`): with `index_base` "auto", libsvm text counts from the
         first index that it did there.
+    cache : bool
+        Keep the census of a large file for the next run, and use the one that is kept (`census_cache.py`).
 
     Returns
     -------
@@ -106,7 +110,9 @@ def open_source(
     columns = [names_of(*each) for each in (("features", features), ("drop", drop), ("match", match))]
     y_or_name, where_names = y_name if y is None else y, tuple(where or ())
     options = ReadOptions(group, x, y_or_name, weights, index_base, n_features, *columns, like, where_names)
+    opened_ns = time.time_ns()
     if isinstance(data, Source):
+        opened_ns = data.opened_ns
         options.refuse(data.origin, "an open source", "group", "x", "y", "weights", "index_base")
         source = select_columns(copy.copy(data), options)
     elif are_paths(data):
@@ -124,6 +130,7 @@ def open_source(
     if where:
         source = WhereSource(source, where)
     source.chunk_rows = chunk_rows or source.chunk_rows
+    source.opened_ns = opened_ns if cache else None
     return source
 
 

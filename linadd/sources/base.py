@@ -78,6 +78,9 @@ class Source(ABC):
         Whether `pad` can add features: in libsvm text the last of them need not occur in every file.
     chunk_rows : int
         Rows of a reader chunk.
+    opened_ns : int, or None
+        When its files were opened, in nanoseconds since 1970; None if nothing is to be kept of it for the next run
+        (`census_cache.py`). Set by `open_source`.
     selects_columns : bool
         Class attribute: whether the constructor takes a ReadOptions and delivers the columns that `choose_columns` of
         `sources/columns.py` finds by it. Other sources deliver all their columns, and are wrapped.
@@ -97,6 +100,7 @@ class Source(ABC):
     is_sparse = False
     can_pad = False
     selects_columns = False
+    opened_ns = None
 
     def _read(self, start, stop):
         """Chunk of rows start..stop-1, as stored."""
@@ -160,6 +164,13 @@ class Source(ABC):
     @abstractmethod
     def fingerprint(self):
         """JSON-able dict that changes when the data do: path, size, mtime and a digest of sampled content."""
+
+    def files(self):
+        """Paths of all files that the rows come from; None where some rows are in memory, or not all files are known.
+
+        What was learned of the rows is kept for the next run only where these tell whether they have changed.
+        """
+        return None
 
     def layout(self):
         """How the rows are stored, as far as it matters for speed; by default nothing is known.
@@ -235,6 +246,10 @@ class WrappedSource(Source):
         self.n_rows, self.n_features, self.chunk_rows = source.n_rows, source.n_features, source.chunk_rows
         self.feature_names, self.class_names = source.feature_names, source.class_names
         self.has_labels, self.has_weights, self.is_sparse = source.has_labels, source.has_weights, source.is_sparse
+
+    def files(self):
+        """As the source says."""
+        return self.source.files()
 
     def layout(self):
         """As the source says."""

@@ -272,6 +272,14 @@ class DelimitedSource(ArrowSource):
         """Of the file as it was given, with the columns that are read."""
         return file_fingerprint(self.path) | self.column_prints()
 
+    def files(self):
+        """The file as it was given."""
+        return [self.path]
+
+    def layout(self):
+        """Bytes of the text, unpacked if it was packed."""
+        return {"bytes": self._text.stamp[0], "is_text": True}
+
     def close(self):
         """Remove the temporary file of a compressed one."""
         self._text.remove()

@@ -110,6 +110,13 @@ class FilesSource(ArraySource):
         shared = {key: value for key, value in layouts[0].items() if all(each.get(key) == value for each in layouts)}
         return shared | {"bytes": sum(each.get("bytes", 0) for each in layouts)}
 
+    def files(self):
+        """Of all files; None where labels or weights were given beside them, or one of them does not know its own."""
+        own = [part.files() for part in self.parts]
+        if self.y is not None or self.weight is not None or None in own:
+            return None
+        return [path for paths in own for path in paths]
+
     def label_remedy(self):
         """As the first file says."""
         return self.parts[0].label_remedy()

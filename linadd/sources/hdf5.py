@@ -162,6 +162,14 @@ class HDF5Source(Source):
         names = {"group": self.group, "x": self.x, "y": self.y, "weights": self.weight}
         return file_fingerprint(self.path) | names
 
+    def files(self):
+        """The file; None where datasets are links to others, or made of parts of others."""
+        with self._open() as group:
+            for dataset in (group[name] for name in (self.x, self.y, self.weight) if name is not None):
+                if dataset.is_virtual or dataset.external or dataset.file.id != group.file.id:
+                    return None
+        return [self.path]
+
     def layout(self):
         """Bytes, chunks and codec of the features; no chunks where they are contiguous."""
         with self._open() as group:

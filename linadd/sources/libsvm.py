@@ -141,6 +141,10 @@ class LibsvmSource(Source):
         """Of the file as it was given, with the index base."""
         return file_fingerprint(self.path) | {"index_base": self.index_base}
 
+    def files(self):
+        """The file as it was given."""
+        return [self.path]
+
     def layout(self):
         """Bytes of the text, unpacked if it was packed, and the density of its entries."""
         return {"bytes": self._text.stamp[0], "is_text": True, "density": self.density}

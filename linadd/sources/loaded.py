@@ -103,6 +103,10 @@ class LoadedSource(Source):
         """Of the file, with the names of what is read from it."""
         return file_fingerprint(self.path) | self.names
 
+    def files(self):
+        """The file."""
+        return [self.path]
+
     def layout(self):
         """Bytes of the file."""
         return {"bytes": os.path.getsize(self.path)}

@@ -76,6 +76,8 @@ class NpySource(Source):
         self.is_fortran = table.flags.f_contiguous and not table.flags.c_contiguous
         self.chunk_rows = rows_of_bytes(self.n_features * self.dtype.itemsize)
         y = None if isinstance(options.y, str) and options.y == "y" else options.y
+        beside = [self._path_of(each) for each in (y, options.weights) if each is not None and each is not False]
+        self._files = None if None in beside else [path, *beside]
         self.y, self.weight = self._entries(y, "y"), self._entries(options.weights, "weights")
         if self.y is not None:
             self.y = plain_labels(self.y, Chunk(None, None, None, 0, path))
@@ -86,14 +88,19 @@ class NpySource(Source):
         """Whether the first bytes are those of a `.npy` file."""
         return head.startswith(b"\x93NUMPY")
 
+    def _path_of(self, entries):
+        """Where a named `.npy` file is: as it stands, or beside this one; None for an array."""
+        if not isinstance(entries, (str, os.PathLike)):
+            return None
+        return entries if os.path.exists(entries) else os.path.join(os.path.dirname(self.path), entries)
+
     def _entries(self, entries, what):
         """One entry a row, from an array or a `.npy` path; None for None."""
         if entries is None or entries is False:
             return None
-        if isinstance(entries, (str, os.PathLike)):
-            beside = os.path.join(os.path.dirname(self.path), entries)
-            what = os.fspath(entries)
-            entries = load_npy(what if os.path.exists(what) else beside)
+        path = self._path_of(entries)
+        if path is not None:
+            what, entries = os.fspath(entries), load_npy(os.fspath(path))
         entries = as_array(entries, what, self.origin)
         check_length(self.n_rows, entries.shape, self.origin, what, "the array")
         return entries.reshape(-1)
@@ -117,6 +124,10 @@ class NpySource(Source):
         """Of the file, and of labels and weights, which come from elsewhere."""
         arrays = [entries for entries in (self.y, self.weight) if entries is not None]
         return file_fingerprint(self.path) | {"beside": array_fingerprint(*arrays)}
+
+    def files(self):
+        """The file, and those of labels and weights; None where these were given as arrays."""
+        return self._files
 
     def layout(self):
         """Bytes of the table; in Fortran order it is stored by columns, one chunk each."""

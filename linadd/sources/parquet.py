@@ -192,6 +192,14 @@ class ParquetSource(ArrowSource):
         """Of the file, with the columns that are read."""
         return file_fingerprint(self.path) | self.column_prints()
 
+    def files(self):
+        """The file."""
+        return [self.path]
+
+    def layout(self):
+        """Bytes of the file; its row groups are its chunks."""
+        return {"bytes": os.path.getsize(self.path), "chunks": [int(np.diff(self._bounds).max()), self.n_features]}
+
 
 class Cursor:
     """A place in an open Parquet file: the batch of rows that was read last.

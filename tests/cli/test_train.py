@@ -312,7 +312,7 @@ def test_a_config_file_has_the_options_of_training_only(linadd, tmp_path):
     path.write_text("json = true")
     run = linadd("train", "a.h5", "b", "--config", path)
     assert run.status == 2
-    assert "options.toml: 'json' is no option of train. There is C, average, calibrate, center, " in run.err
+    assert "options.toml: 'json' is no option of train. There is C, average, cache, calibrate, center, " in run.err
 
 
 def test_a_missing_config_file_is_a_usage_error(linadd, tmp_path):

@@ -203,3 +203,11 @@ def test_a_faulty_file_is_named(parts):
     with open("part-10.h5", "r+b") as file:
         file.truncate(100)
     assert refusal(open_source, "part-*.h5").startswith("part-10.h5: is no whole HDF5 file")
+
+
+def test_files_and_layout_are_those_of_all(parts):
+    source = open_source("part-*.h5")
+    assert source.files() == ["part-9.h5", "part-10.h5", "part-11.h5"]
+    sizes = [open_source(name).layout()["bytes"] for name in source.files()]
+    assert source.layout() == {"bytes": sum(sizes)}
+    assert open_source("part-*.h5", np.zeros(source.n_rows)).files() is None
