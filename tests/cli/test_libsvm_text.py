@@ -1,5 +1,6 @@
 """libsvm text through the verbs: the base of its indices, and files that are narrower or wider than the model."""
 
+import h5py
 import numpy as np
 import pytest
 
@@ -94,5 +95,12 @@ def test_several_files_by_a_pattern(linadd, model, tmp_path):
     run = linadd("train", pattern, tmp_path / "other.safetensors", "--index-base", "0", "--json")
     error = run.record["error"]
     assert run.status == 1 and (error["file"], error["row"]) == (str(tmp_path / "part-1.svm"), 2)
-    run = linadd("convert", pattern, tmp_path / "part-2.svm", "--index-base", "0")
-    assert run.err.endswith(f"{tmp_path}/part-2.svm: would be overwritten while it is read. Give another name.\n")
+
+
+def test_no_file_of_a_pattern_is_overwritten(linadd, tmp_path):
+    for part in range(2):
+        with h5py.File(tmp_path / f"part-{part}.h5", "w") as file:
+            file["X"], file["y"] = ROWS, LABELS
+    run = linadd("convert", tmp_path / "part-*.h5", tmp_path / "part-1.h5")
+    message = f"{tmp_path}/part-1.h5: would be overwritten while it is read. Give another name."
+    assert (run.status, run.err) == (2, f"error: {message}\n")
