@@ -7,23 +7,22 @@ order decodes every row once, for any size of row groups.
 
 import os
 import re
-import shlex
 import threading
-import warnings
 from contextlib import contextmanager
 
 import numpy as np
 
-from linadd.errors import DataError, DataWarning, LinaddError
+from linadd.errors import DataError, LinaddError
 from linadd.sources.arrow_tables import ArrowSource, require_arrow
-from linadd.sources.base import CHUNK_BYTES, file_fingerprint, rows_of_bytes
+from linadd.sources.base import file_fingerprint, rows_of_bytes
+from linadd.sources.layout import slow_rows
+from linadd.sources.table_copy import TableCopy
 
 __all__ = ["ParquetSource"]
 
 SIGNATURE = b"PAR1"
 # Bytes that all columns together read ahead in the file.
 BUFFER_BYTES = 8 << 20
-SLOW_BYTES = 8 * CHUNK_BYTES
 TEXTS = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view")
 PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 # What pyarrow raises on a file that is damaged, or changes while it is read.
@@ -82,11 +81,7 @@ class ParquetSource(ArrowSource):
         self._take_columns(schema.names, len(schema.names), options, dict.fromkeys(index, "an index of pandas"))
         self._take_types([(numpy_type(each), shorten(each)) for each in schema.types], metadata.num_rows)
         self.chunk_rows = rows_of_bytes(self.n_features * self.dtype.itemsize)
-        largest = max(sizes)
-        if largest > 4 * self.chunk_rows and largest * self.n_features * self.dtype.itemsize > SLOW_BYTES:
-            command = f"linadd convert {shlex.quote(self.origin)} {shlex.quote(os.path.splitext(self.path)[0])}.h5"
-            message = f"{self.origin}: row groups of {largest} rows are slow to read at random."
-            warnings.warn(f"{message} Rewrite it once: {command}", DataWarning, stacklevel=5)
+        self.slow_rows = slow_rows(self, self.path, "the table", (max(sizes), 1), max(sizes))
 
     @staticmethod
     def matches(head):
@@ -123,8 +118,10 @@ class ParquetSource(ArrowSource):
         self._keep_nothing()
 
     def close(self):
-        """Close the file where the last read ended."""
+        """Close the file where the last read ended, and remove the copy of the rows, if one was made."""
         self._keep(None)
+        if self.slow_rows:
+            self.slow_rows.close()
 
     def _keep(self, cursor):
         """Keep a cursor for the next read, or None; closes the one that another thread has kept meanwhile."""
@@ -146,11 +143,30 @@ class ParquetSource(ArrowSource):
 
     def _read_many(self, ranges):
         places, chunks = self._places(), [None] * len(ranges)
+        with self._reading("its rows"):
+            copy = self.slow_rows and self.slow_rows.copy_after(self._rows_in_vain(places, ranges), self._copied)
         for k in sorted(range(len(ranges)), key=ranges.__getitem__):  # each batch is decoded once for all of them
             start, stop = ranges[k]
             with self._reading(f"rows {start + 1} to {stop}"):
-                chunks[k] = self._chunk(start, stop, self._pieces(places, start, stop))
+                pieces = copy.pieces(start, stop) if copy else self._pieces(places, start, stop)
+                chunks[k] = self._chunk(start, stop, pieces)
         return chunks
+
+    def _rows_in_vain(self, places, ranges):
+        """Rows that have to be decoded before those of the ranges, from the place that is kept on."""
+        kept, n_vain = self._kept, 0
+        first, end = kept.span() if kept is not None and kept.places == places else (0, 0)
+        for start, stop in sorted(ranges):
+            group = int(self._bounds[np.searchsorted(self._bounds, start, "right") - 1])
+            if not first <= start <= end:
+                n_vain += start - (end if group <= end < start else group)
+            first, end = start, stop
+        return n_vain
+
+    def _copied(self):
+        """The columns of all rows in a temporary file."""
+        places = self._places()
+        return TableCopy((table for _, table, _ in self._pieces(places, 0, self.n_rows)), self.origin)
 
     def _pieces(self, places, start, stop):
         cursor, row = self._take(places), start
@@ -188,6 +204,18 @@ class ParquetSource(ArrowSource):
         texts = column.dictionary.to_pylist()
         return np.array(texts, object if isinstance(texts[0], bytes) else str)[column.indices.to_numpy()]
 
+    def layout(self):
+        """Bytes of the features, rows of the largest row group, and codec."""
+        with self._reading("its header"), self._open() as file:
+            names = {self.column_names[place] for place in self.columns}
+            groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
+            columns = [group.column(j) for group in groups for j in range(group.num_columns)]
+            columns = [column for column in columns if column.path_in_schema in names]
+            codec = columns[0].compression.lower()
+            n_bytes = sum(column.total_compressed_size for column in columns)
+        layout = {"bytes": n_bytes, "chunks": [int(np.diff(self._bounds).max()), 1]}
+        return layout if codec == "uncompressed" else layout | {"codec": codec}
+
     def fingerprint(self):
         """Of the file, with the columns that are read."""
         return file_fingerprint(self.path) | self.column_prints()
@@ -195,10 +223,6 @@ class ParquetSource(ArrowSource):
     def files(self):
         """The file."""
         return [self.path]
-
-    def layout(self):
-        """Bytes of the file; its row groups are its chunks."""
-        return {"bytes": os.path.getsize(self.path), "chunks": [int(np.diff(self._bounds).max()), self.n_features]}
 
 
 class Cursor:
@@ -231,10 +255,15 @@ class Cursor:
         self._read = [str(place) for name in self._names for place, each in enumerate(names) if each == name]
         self._batch_rows = rows_of_bytes(8 * len(self._read))
 
+    def span(self):
+        """First row of the batch, and the row behind it."""
+        return (0, 0) if self.batch is None else (self.first, self.first + self.batch.num_rows)
+
     def seek(self, row):
         """The first row's index and the batch that holds a row."""
         group = np.searchsorted(self.bounds, row, "right") - 1
-        if self.batch is None or row < self.first or self.first + self.batch.num_rows < self.bounds[group]:
+        first, end = self.span()
+        if self.batch is None or row < first or end < self.bounds[group]:
             groups = list(range(group, len(self.bounds) - 1))
             self._batches = self.file.iter_batches(self._batch_rows, groups, self._names, use_threads=False)
             self.first = int(self.bounds[group])

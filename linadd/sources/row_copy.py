@@ -47,11 +47,15 @@ class SlowRows:
         ranges : list of (int, int)
             start and stop of each.
         make : callable
-            make() gives the RowCopy.
+            make() gives the RowCopy, or what else has a `close`.
         """
+        return self.copy_after(sum(self._rows_in_vain(*pair) for pair in ranges), make)
+
+    def copy_after(self, n_vain, make):
+        """As `copy_for`, of a read of which is known that it costs `n_vain` rows beside those that it wants."""
         with self._lock:
             if self._copy is None:
-                self._vain_bytes += self.row_bytes * sum(self._rows_in_vain(*pair) for pair in ranges)
+                self._vain_bytes += self.row_bytes * n_vain
                 if self._vain_bytes > max(self.n_rows * self.row_bytes, LEAST_BYTES):
                     self._copy = make()
             return self._copy

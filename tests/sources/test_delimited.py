@@ -38,7 +38,8 @@ def opened(tmp_path):
 def test_a_table_written_by_the_csv_module_comes_back(tmp_path_factory, table, mark, end):
     table = [(value, f"a{text.strip()}".replace("\0", ""), weight) for value, text, weight in table]
     file = io.StringIO()
-    csv.writer(file, delimiter=mark, lineterminator=end).writerows([("x", "y", "w"), *table])
+    writer = csv.writer(file, delimiter=mark, lineterminator=end, quoting=csv.QUOTE_NONNUMERIC)  # else a CR stands bare
+    writer.writerows([("x", "y", "w"), *table])
     path = tmp_path_factory.getbasetemp() / "t.csv"
     path.write_bytes(file.getvalue().encode())
     chunk = open_source(path, weights="w").read(0, len(table))

@@ -2,7 +2,10 @@
 
 import datetime
 import decimal
+import os
+import pickle
 import shlex
+import tempfile
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from linadd.errors import DataWarning
-from linadd.sources import open_source, parquet
+from linadd.sources import layout, open_source, parquet, row_copy
 from tests.checks.check_source import refusal
 
 
@@ -127,17 +130,71 @@ def test_a_place_that_is_kept_serves_one_thread_and_its_columns(opened):
     np.testing.assert_array_equal(source.read(20, 50).X[:, 0], np.arange(20, 50))
 
 
-def test_large_row_groups_are_warned_of(opened, tmp_path, monkeypatch):
-    monkeypatch.setattr(parquet, "SLOW_BYTES", 1000)
+@pytest.fixture
+def large(opened, monkeypatch):
+    """A file of 500 rows in groups of 250, each of which counts as large."""
+    monkeypatch.setattr(layout, "TRAINING_ROWS", 10)
+    monkeypatch.setattr(layout, "CHUNK_BYTES", 100)
+    monkeypatch.setattr(row_copy, "LEAST_BYTES", 0)
     monkeypatch.setattr(parquet, "rows_of_bytes", lambda n_bytes: 50)
-    path = str(tmp_path / "t.parquet")
+    labels = pa.array(["p", "q"] * 250).dictionary_encode()
+    table = {"a": np.arange(500), "b": np.arange(500.0), "flag": [True, False] * 250, "y": labels, "w": np.arange(500)}
     with pytest.warns(DataWarning) as caught:
-        opened({"a": np.arange(500.0)})
-    assert [str(each.message) for each in caught] == [
-        f"{path}: row groups of 500 rows are slow to read at random. Rewrite it once: linadd convert "
-        f"{shlex.quote(path)} {shlex.quote(path.replace('.parquet', '.h5'))}"
+        source = opened(table, {"row_group_size": 250}, weights="w")
+    return source, [str(each.message) for each in caught]
+
+
+def test_large_row_groups_are_warned_of(large, tmp_path):
+    path = str(tmp_path / "t.parquet")
+    assert large[1] == [
+        f"{path}: the table is stored in chunks of 250 x 1, which is slow to read by rows. Rewrite it once: linadd "
+        f"convert {shlex.quote(path)} {shlex.quote(path.replace('.parquet', '_rows.h5'))}"
     ]
-    opened({"a": np.arange(500.0)}, {"row_group_size": 100})
+
+
+def test_rows_of_large_groups_are_copied_once_reading_them_has_cost_as_much(large, tmp_path, monkeypatch):
+    source, folder = large[0], tmp_path / "copies"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    X = np.column_stack([np.arange(500), np.arange(500), np.arange(500) % 2 == 0])
+
+    def check(chunk):
+        rows = np.arange(chunk.first_row, chunk.first_row + chunk.n_rows)
+        np.testing.assert_array_equal(chunk.X, X[rows])
+        assert chunk.y.tolist() == np.array(["p", "q"])[rows % 2].tolist() and chunk.weight.tolist() == rows.tolist()
+        assert chunk.numbers().tolist() == (rows + 1).tolist()
+
+    for _ in range(5):  # in order nothing is decoded in vain
+        list(map(check, source.chunks()))
+    for start in (200, 490, 100):  # 200, 240 and 100 rows in vain
+        assert not os.listdir(folder)
+        check(source.read(start, start + 10))
+    assert len(os.listdir(folder)) == 1
+    count = Count(monkeypatch)
+    list(map(check, [*source.read_many([(300, 410), (0, 500), (399, 400)]), *source.chunks(7)]))
+    assert count.rows == 0
+    check(pickle.loads(pickle.dumps(source)).read(490, 500))
+    source.close()
+    assert not os.listdir(folder)
+
+
+def test_a_copy_that_does_not_fit(large, monkeypatch):
+    def full(*arguments):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pa.ipc, "new_file", full)
+    message = (
+        f"{large[0].origin}: a copy of its rows does not fit {tempfile.gettempdir()} (No space left on device). Set "
+        "TMPDIR to a larger folder, or rewrite the file: linadd convert"
+    )
+    large[0].read_many([(200, 201), (499, 500)])
+    assert refusal(large[0].read_many, [(200, 201), (499, 500)]) == message
+
+
+def test_layout(opened):
+    found = opened({"a": np.arange(50.0), "v": [[1]] * 50}, {"row_group_size": 20}, drop="v").layout()
+    assert found.pop("bytes") > 100 and found == {"chunks": [20, 1], "codec": "snappy"}
+    assert "codec" not in opened({"a": np.arange(5.0)}, {"compression": "none"}).layout()
 
 
 @pytest.mark.parametrize(
