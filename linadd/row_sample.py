@@ -56,16 +56,18 @@ class RowSample:
             self.shrink()
 
     def shrink(self):
-        """Keep the smallest hashes only, sorted."""
-        hashes, X, weight = map(join_rows, zip(*self.parts, strict=True))
-        order = np.argsort(hashes)[: self.size]
-        self.parts, self.n_held = [(hashes[order], X[order], weight[order])], len(order)
-        if len(order) == self.size:
-            self.bound = hashes[order[-1]]
+        """Keep the smallest hashes only, in the order of the rows."""
+        if self.n_held > self.size:
+            hashes = np.concatenate([part[0] for part in self.parts])
+            self.bound = np.partition(hashes, self.size - 1)[self.size - 1]
+            kept = [(part, part[0] <= self.bound) for part in self.parts]
+            self.parts = [tuple(array[keep] for array in part) for part, keep in kept if keep.any()]
+            self.n_held = self.size
 
     def finish(self):
-        """(X, weight) of the sample, in the order of the hashes."""
+        """(X, weight) of the sample, in the order of the rows."""
         if not self.parts:
             return np.zeros((0, 0)), np.zeros(0)
         self.shrink()
-        return self.parts[0][1:]
+        _, X, weight = map(join_rows, zip(*self.parts, strict=True))
+        return X, weight

@@ -42,7 +42,7 @@ def study(values, labels, n_rows_of_classes):
     span, is_crowded = ordered[-1] - ordered[0], False
     common = counts.max() / len(ordered)
     if 0 < span < np.inf and common <= CROWDED:
-        is_crowded = fullest_bin(ordered, np.ones(len(ordered)), ordered[0], N_BINS / span, N_BINS) > CROWDED
+        is_crowded = fullest_bin(distinct, counts / len(ordered), ordered[0], N_BINS / span, N_BINS) > CROWDED
     is_code = len(distinct) == len(ordered) >= LEAST_ROWS and bool((distinct == np.rint(distinct)).all())
     has_runs = labels is not None and tells_label(labels[order], starts, n_rows_of_classes)
     return Study(common, outlier, n_outliers, is_crowded, is_code, has_runs)
@@ -201,12 +201,13 @@ def report_coarse(report, census, columns):
 
 def report_values(report, profile, columns, rising):
     """What the sampled values of each column show."""
-    column, labels, counts = sampled_columns(profile.X), None, np.zeros(0, int)
+    labels, counts, wanted = None, np.zeros(0, int), set(np.asarray(columns).tolist())
     if profile.y is not None and profile.labels.error is None and not profile.labels.n_missing:
         labels, counts = np.unique(profile.y, return_inverse=True, return_counts=True)[1:]
     n_rows = profile.X.shape[0]
     with np.errstate(over="ignore"):  # spans wider than a float64, which training refuses
-        studies = {j: study(column(j), labels, counts) for j in columns} if n_rows >= LEAST_ROWS else {}
+        sampled = enumerate(sampled_columns(profile.X)) if n_rows >= LEAST_ROWS else ()
+        studies = {j: study(values.astype(np.float64), labels, counts) for j, values in sampled if j in wanted}
     chosen = {name: [j for j, found in studies.items() if getattr(found, name)] for name in ("is_code", "tells_label")}
     ascending = set(rising.tolist())  # in a file sorted by label these tell it too
     report_leaks(report, [j for j in chosen["tells_label"] if j not in ascending], n_rows)

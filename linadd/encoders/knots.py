@@ -9,22 +9,47 @@ import scipy.sparse
 
 from linadd.errors import ConfigError
 
+TURNED_COLUMNS = 16  # columns of a table of rows that are copied together: whole cache lines
 CROWDED = 0.5  # share of the rows in one uniform bin above which `auto` takes quantiles
 
 
-def fullest_bin(values, weights, lower, inverse, n_bins):
+def distinct_shares(values, weights):
+    """Distinct values, ascending, and the share of the weight that each has.
+
+    Parameters
+    ----------
+    values : array, shape (n,)
+        A sample of a feature, finite.
+    weights : float64 array, shape (n,), or None
+        None stands for equal ones, which need no order of the rows: a fifth of the time.
+
+    Returns
+    -------
+    (float64 array, float64 array), shapes (n_distinct,)
+    """
+    order = None if weights is None else np.argsort(values, kind="stable")
+    values = np.sort(values) if weights is None else values[order]
+    starts = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
+    if weights is None:
+        shares = np.diff(starts, append=len(values)) / len(values)
+    else:
+        shares = np.add.reduceat(weights[order], starts) / weights.sum()
+    return values[starts].astype(np.float64), shares
+
+
+def fullest_bin(distinct, shares, lower, inverse, n_bins):
     """Share of the weight in the fullest uniform bin."""
-    bins = np.minimum(((values - lower) * inverse).astype(np.int64), n_bins - 1)
-    return np.bincount(bins, weights, n_bins).max() / weights.sum()
+    bins = np.minimum(((distinct - lower) * inverse).astype(np.int64), n_bins - 1)
+    return np.bincount(bins, shares, n_bins).max()
 
 
-def quantile_edges(values, weights, lower, upper, n_bins):
+def quantile_edges(distinct, shares, lower, upper, n_bins):
     """Sorted edges of at most n_bins bins on [lower, upper]; a spike's edge stands twice, the rest is of like mass.
 
     Parameters
     ----------
-    values, weights : float64 arrays, shape (n,)
-        A sample of the feature.
+    distinct, shares : float64 arrays, shape (n_distinct,)
+        As `distinct_shares` has them.
     lower, upper : float
         Ends of the feature's range, lower < upper.
     n_bins : int
@@ -36,12 +61,10 @@ def quantile_edges(values, weights, lower, upper, n_bins):
         Distinct, but for spikes: a value with more than 1 / n_bins of the weight is both ends of a bin of its own, the
         heaviest spikes first where not all fit. The weight of all other values is parted equally.
     """
-    distinct, place = np.unique(values, return_inverse=True)
-    mass = np.bincount(place, weights) / weights.sum()
-    heaviest = np.argsort(-mass, kind="stable")
-    spikes = heaviest[mass[heaviest] > 1.0 / n_bins]
+    spikes = np.flatnonzero(shares > 1.0 / n_bins)
+    spikes = spikes[np.argsort(-shares[spikes], kind="stable")]
     for n_spikes in range(len(spikes), -1, -1):
-        own, rest = distinct[spikes[:n_spikes]], mass.copy()
+        own, rest = distinct[spikes[:n_spikes]], shares.copy()
         rest[spikes[:n_spikes]] = 0.0  # else most levels of a feature that is mostly zero fall on the zero
         cumulated = np.cumsum(rest)
         for n_levels in range(n_bins, 0, -1):
@@ -54,17 +77,16 @@ def quantile_edges(values, weights, lower, upper, n_bins):
 
 
 def sampled_columns(sample):
-    """A function from a feature's index to its values, float64 (n,), in a sample (n, n_features), dense or CSR."""
+    """Yield each feature's values (n,) in a sample (n, n_features), dense or CSR."""
     if not scipy.sparse.issparse(sample):
-        return lambda j: sample[:, j].astype(np.float64)
+        for start in range(0, sample.shape[1], TURNED_COLUMNS):
+            yield from np.ascontiguousarray(sample[:, start : start + TURNED_COLUMNS].T)
+        return
     columns = sample.tocsc()
-
-    def column(j):
-        own, values = slice(*columns.indptr[j : j + 2]), np.zeros(sample.shape[0])
+    for j in range(sample.shape[1]):
+        own, values = slice(*columns.indptr[j : j + 2]), np.zeros(sample.shape[0], sample.dtype)
         values[columns.indices[own]] = columns.data[own]
-        return values
-
-    return column
+        yield values
 
 
 def choose_knots(axes, census, n_bins, knots):
@@ -93,13 +115,14 @@ def choose_knots(axes, census, n_bins, knots):
     """
     if not census.sample.shape[0]:
         raise ConfigError(f"knots: {knots!r} needs quantiles, and the census has no sample. Take it with sample_rows.")
-    n_features, column, weights = len(axes.lower), sampled_columns(census.sample), census.sample_weight
-    edges, bins = np.full((n_features, n_bins + 1), np.nan), axes.n_bins.copy()
-    for j in np.flatnonzero(axes.inverse):
-        values = column(j)
-        crowded = fullest_bin(values, weights, axes.lower[j], axes.inverse[j], n_bins) > CROWDED
-        if knots == "quantile" or crowded:
-            own = quantile_edges(values, weights, axes.lower[j], axes.upper[j], n_bins)
+    weights = None if (census.sample_weight == census.sample_weight[0]).all() else census.sample_weight
+    edges, bins = np.full((len(axes.lower), n_bins + 1), np.nan), axes.n_bins.copy()
+    for j, values in enumerate(sampled_columns(census.sample)):
+        if not axes.inverse[j]:
+            continue
+        found = distinct_shares(values, weights)
+        if knots == "quantile" or fullest_bin(*found, axes.lower[j], axes.inverse[j], n_bins) > CROWDED:
+            own = quantile_edges(*found, axes.lower[j], axes.upper[j], n_bins)
             edges[j, : len(own)], bins[j] = own, len(own) - 1
     if not np.isfinite(edges[:, 0]).any():
         return axes

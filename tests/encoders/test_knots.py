@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse
 
 from linadd.encoders import make_encoder
-from linadd.encoders.knots import fullest_bin, quantile_edges
+from linadd.encoders.knots import distinct_shares, fullest_bin, quantile_edges
 from linadd.errors import ConfigError
 from tests.encoders import explicit
 from tests.encoders.explicit import census_of
@@ -29,8 +29,7 @@ FEATURES = {
 
 def edges_of(values, n_bins, weights=None):
     """Edges on the range of the values."""
-    weights = np.ones(len(values)) if weights is None else weights
-    return quantile_edges(values, weights, values.min(), values.max(), n_bins)
+    return quantile_edges(*distinct_shares(values, weights), values.min(), values.max(), n_bins)
 
 
 @pytest.mark.parametrize("n_bins", [1, 2, 3, 10, 64])
@@ -86,8 +85,9 @@ def test_weights_count_as_repeated_rows():
     values, repeats = np.round(rng.normal(size=300), 2), rng.integers(0, 4, 300)
     repeated = np.repeat(values, repeats)
     for n_bins in (3, 10, 40):
-        expected = quantile_edges(repeated, np.ones(len(repeated)), -9, 9, n_bins)
-        np.testing.assert_array_equal(quantile_edges(values, repeats.astype(float), -9, 9, n_bins), expected)
+        expected = quantile_edges(*distinct_shares(repeated, None), -9, 9, n_bins)
+        weighted = distinct_shares(values, repeats.astype(float))
+        np.testing.assert_array_equal(quantile_edges(*weighted, -9, 9, n_bins), expected)
 
 
 def test_every_value_of_a_feature_with_few_of_them_has_its_own_bin():
@@ -105,14 +105,26 @@ def test_spikes_that_do_not_fit_are_left_out_lightest_first():
 
 
 def test_the_range_is_the_census_not_the_sample():
-    edges = quantile_edges(np.linspace(0, 1, 100), np.ones(100), -5.0, 7.0, 4)
+    edges = quantile_edges(*distinct_shares(np.linspace(0, 1, 100), None), -5.0, 7.0, 4)
     assert edges[0] == -5 and edges[-1] == 7 and len(edges) == 5
 
 
 def test_the_fullest_bin():
     values, weights = np.array([0.0, 1.0, 1.5, 9.0, 10.0]), np.array([1.0, 1.0, 1.0, 1.0, 4.0])
-    assert fullest_bin(values, weights, 0.0, 1.0, 10) == 5 / 8  # 9 and the closed end
-    assert fullest_bin(values, np.ones(5), 0.0, 1.0, 10) == 2 / 5
+    assert fullest_bin(*distinct_shares(values, weights), 0.0, 1.0, 10) == 5 / 8  # 9 and the closed end
+    assert fullest_bin(*distinct_shares(values, None), 0.0, 1.0, 10) == 2 / 5
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int32, np.float32, np.float64])
+def test_the_shares_of_distinct_values(dtype):
+    values = np.array([3, 0, 7, 3, 3, 0], dtype)
+    distinct, shares = distinct_shares(values, None)
+    assert distinct.dtype == np.float64
+    np.testing.assert_array_equal(distinct, [0, 3, 7])
+    np.testing.assert_array_equal(shares, np.array([2, 3, 1]) / 6)
+    weighted = distinct_shares(values, np.array([1.0, 2.0, 0.0, 1.0, 1.0, 3.0]))
+    np.testing.assert_array_equal(weighted[0], distinct)
+    np.testing.assert_array_equal(weighted[1], np.array([5, 3, 0]) / 8)
 
 
 def test_auto_takes_quantiles_where_a_bin_is_crowded():
