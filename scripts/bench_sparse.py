@@ -2,7 +2,7 @@
 
     python scripts/bench_sparse.py FOLDER [--repeats 3] [--quick] [--json]
 
-FOLDER holds `a9a.npz` (its own test rows) and `w8a.npz` (every fifth row is a test row); one that is absent is left out,
+FOLDER holds `a9a.npz` (its own test rows) and `w8a.npz` (every fifth row a test row); one that is absent is left out
 and said so. Squared hinge, default C, dual-cd, from the CSR matrix in memory to a certified gap of 1e-2, census and
 certificate included; LIBLINEAR's `train` alone, the fastest of -s 1, 2, 3 and C = 0.1, 1, 10 within 0.2 points of its
 best accuracy. One thread, thread times. The two of linadd minimise over other curves where a feature's usual value is

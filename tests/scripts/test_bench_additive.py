@@ -124,3 +124,14 @@ def test_bench_accuracy(run, tmp_path):
         for record in figures["models"].values():
             assert record["auc"] > 0.8
     assert report["sets"]["adult"]["target"] == 0.92
+
+
+def test_bench_sparse(run, tmp_path, capsys):
+    pytest.importorskip("liblinear", reason="liblinear-official is not installed")
+    rng = np.random.default_rng(0)
+    X = (rng.random((4000, 8)) < 0.1).astype(np.uint8)
+    np.savez(tmp_path / "w8a.npz", X=X, y=np.where(X[:, 0] + X[:, 1] + (rng.random(4000) < 0.05) > 0, 1, -1))
+    report = run("bench_sparse", tmp_path, "--quick", "--repeats", 1)["w8a"]
+    assert report["shape"] == [160, 8]
+    for rows in ("sparse", "dense"):
+        assert report[rows]["gap"] <= 1e-2 and report[rows]["accuracy"] > 0.9
