@@ -22,7 +22,7 @@ GOLDEN_MODELS = [
 
 
 @pytest.mark.parametrize(("file", "rows", "expected"), GOLDEN_MODELS)
-def test_models_of_every_format_version_give_their_old_scores(file, rows, expected):
+def test_models_of_every_format_version_give_their_old_scores(file, rows, expected):  # users.md C37
     model = load_model(GOLDEN / file)
     # Another CPU, or another libm under the Fourier basis, may differ in the last bits.
     assert score_difference(model.decision_function(np.array(rows)), np.array(expected["scores"])) < 1e-12

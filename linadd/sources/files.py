@@ -14,6 +14,7 @@ import scipy.sparse
 from linadd.chunks import join_chunks
 from linadd.errors import DataError
 from linadd.sources.arrays import ArraySource
+from linadd.sources.base import array_fingerprint
 from linadd.sources.columns import match_columns
 
 __all__ = ["FilesSource"]
@@ -96,7 +97,9 @@ class FilesSource(ArraySource):
         own = [{key: each[key] for key in each.keys() - {"path", "mtime_ns"}} for each in prints]
         digest = hashlib.blake2b(json.dumps(own, sort_keys=True).encode(), digest_size=16)
         shared = {key: value for key, value in own[0].items() if all(each.get(key) == value for each in own)}
+        given = [entries for entries in (self.y, self.weight) if entries is not None]
         return shared | {
+            "beside": array_fingerprint(*given),
             "path": self.origin,
             "files": [each["path"] for each in prints],
             "size": sum(each["size"] for each in prints),

@@ -128,6 +128,13 @@ def renamed(source, columns):
 def split_column_pair(pair, source):
     """(OLD, NEW) of a text OLD=NEW; of several signs that one counts before which the longest name of a column stands.
 
+    Parameters
+    ----------
+    pair : str
+        What --rename gave.
+    source : Source
+        The rows, whose columns are asked for.
+
     Raises
     ------
     ConfigError

@@ -138,7 +138,7 @@ def start_training(command, path):
     return run
 
 
-def test_ctrl_c_once_writes_the_model_and_ends_with_3(endless):
+def test_ctrl_c_once_writes_the_model_and_ends_with_3(endless):  # users.md C40
     command, path = endless
     run = start_training(command, path)
     run.send_signal(signal.SIGINT)

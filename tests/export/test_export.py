@@ -46,7 +46,7 @@ def can_hold(model, options):
 
 @pytest.mark.parametrize(("to", "export_options"), CASES, ids=str)
 @pytest.mark.parametrize(("name", "options", "policy", "n_outputs"), MODELS, ids=str)
-def test_exports_score_like_the_model(to, export_options, name, options, policy, n_outputs, tmp_path):
+def test_exports_score_like_the_model(to, export_options, name, options, policy, n_outputs, tmp_path):  # users.md C34
     model = replace(toy_model(name, options, n_outputs), range_policy=policy)
     if not can_hold(model, export_options):
         pytest.skip("values without bounds have no integers")

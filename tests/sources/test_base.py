@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from linadd.chunks import Chunk
+from linadd.sources import open_source
 from linadd.sources.base import (
     array_fingerprint,
     check_length,
@@ -137,3 +138,15 @@ def test_fingerprints_follow_the_content(tmp_path):
     before = array_fingerprint(X)
     X[-1, 1] = 1
     assert array_fingerprint(X) != before
+
+
+@pytest.mark.parametrize("y", [np.zeros(10_000, int), np.array(["no", "yes"] * 5000)])
+def test_a_single_label_changes_the_fingerprint(y, tmp_path):  # users.md C23
+    np.save(tmp_path / "X.npy", np.zeros((len(y), 1)))
+    before, files = y.copy(), [str(tmp_path / f"half{i}.npy") for i in (0, 1)]
+    for path in files:
+        np.save(path, np.zeros((len(y) // 2, 1)))
+    y[6] = 1 if y.dtype.kind == "i" else "yes"
+    for data in (np.zeros((len(y), 1)), tmp_path / "X.npy", files):
+        assert open_source(data, before).fingerprint() == open_source(data, before).fingerprint()
+        assert open_source(data, before).fingerprint() != open_source(data, y).fingerprint()
