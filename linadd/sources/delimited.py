@@ -28,6 +28,8 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 HEAD_BYTES = 1 << 20
 MARK_BYTES = 1 << 16
+# Text that is parsed at a time: of each column, at least, and at most.
+FIELD_BYTES, BLOCK_BYTES, MAX_BLOCK_BYTES = 1 << 11, 1 << 20, 1 << 25
 INTEGER = re.compile(r"[-+]?[0-9]{1,18}")
 # Kinds of a column of labels; each holds the ones before.
 INTEGERS, NUMBERS, TEXT = range(3)
@@ -129,7 +131,7 @@ class DelimitedSource(ArrowSource):
         # Of a row every MARK_BYTES: its index, position and line; then the end of the file.
         marks, n_rows, last = [], 0, -1
         skip = int(self.form.names is not None)
-        for block in row_blocks(self._text.path, self.form.delimiter, self._begin, self._text.stamp[0], 1, self.origin):
+        for block in self._blocks(self._begin, self._text.stamp[0], 1):
             ragged = block.widths != self.form.n_columns
             if ragged.any():
                 row = int(ragged.argmax())
@@ -150,6 +152,11 @@ class DelimitedSource(ArrowSource):
         marks.append(([n_rows], [self._text.stamp[0]], [0]))
         self._marks = [np.concatenate(column) for column in zip(*marks, strict=True)]
         self.n_rows = n_rows
+
+    def _blocks(self, start, stop, line):
+        """Blocks of the rows from byte `start` to `stop`; a parse costs some time a column, so they have many rows."""
+        block_bytes = min(max(BLOCK_BYTES, FIELD_BYTES * self.form.n_columns), MAX_BLOCK_BYTES)
+        return row_blocks(self._text.path, self.form.delimiter, start, stop, line, self.origin, block_bytes)
 
     def _parse(self, text, types, lines):
         """Columns of some rows, as a pyarrow table; DataError where a field is not what it should be.
@@ -208,7 +215,10 @@ class DelimitedSource(ArrowSource):
         row, place, what, value = min(faults)
         name = self.column_names[place]
         if is_utf8(value):
-            remedy = f"Encode it as one, or leave the column out: --drop {shlex.quote(name)}"
+            shown = shlex.quote(name) if name.isprintable() else "NAME"
+            remedy = f"Encode it as one, or leave the column out: --drop {shown}"
+            if is_number(value.decode(), ","):
+                remedy = "Write decimals with a point."
             message = f"{value.decode()[:40]!r} is not a number. {remedy}"
         else:
             message = f"{value[:40]!r} is not UTF-8 text. Save the file as UTF-8."
@@ -232,7 +242,7 @@ class DelimitedSource(ArrowSource):
         with reading(self.origin):
             if self._text.has_changed():
                 raise self._changed()
-            for block in row_blocks(self._text.path, self.form.delimiter, *bounds, int(lines[first]), self.origin):
+            for block in self._blocks(*bounds, int(lines[first])):
                 own = slice(max(start - row, 0), min(stop - row, len(block.lines)))
                 if own.start < own.stop:
                     table = self._parse(block.text, types, block.lines)

@@ -9,7 +9,6 @@ from linadd.errors import DataError
 
 __all__ = ["RowBlock", "row_blocks"]
 
-BLOCK_BYTES = 1 << 20
 MAX_ROW_BYTES = 64 << 20
 NEWLINE, RETURN, QUOTE = 10, 13, 34
 
@@ -34,7 +33,7 @@ class RowBlock(NamedTuple):
     widths: np.ndarray
 
 
-def row_blocks(path, delimiter, start, stop, line, origin, block_bytes=BLOCK_BYTES):
+def row_blocks(path, delimiter, start, stop, line, origin, block_bytes):
     """Yield the rows of a part of a text table in blocks of bounded size.
 
     Parameters

@@ -108,6 +108,26 @@ def test_wide_rows_and_long_fields(opened):
     assert [len(label) for label in opened(long, y_name="y").read(0, 2).y] == [3_000_000, 1]
 
 
+def test_a_first_row_without_an_end(opened, tmp_path, monkeypatch):
+    monkeypatch.setattr(delimited, "HEAD_BYTES", 1 << 10)
+    assert opened("a" * 5000 + ",y\n1,2\n").feature_names == ["a" * 5000]
+    monkeypatch.setattr(delimited, "MAX_ROW_BYTES", 1 << 20)
+    message = f"{tmp_path / 't.csv'}: its first row does not end within 1 MB. Is it a table?"
+    assert refusal(opened, "1," * (1 << 20)) == message
+
+
+def test_several_files(tmp_path):
+    X, y, weight = position_table(10, 3)
+    write_table(tmp_path / "part-1.csv", X[:6], y[:6], weight[:6], "abc")
+    write_table(tmp_path / "part-2.csv", X[6:, ::-1], y[6:], weight[6:], "cba", ";")
+    source = open_source(tmp_path / "part-*.csv", weights="w", where={"y": [0, 2]})
+    kept = y != 1
+    chunk = source.read(0, source.n_rows)
+    np.testing.assert_array_equal(chunk.X, X[kept])
+    np.testing.assert_array_equal(chunk.y, y[kept])
+    np.testing.assert_array_equal(chunk.weight, weight[kept])
+
+
 def test_the_form_is_logged(opened, caplog):
     caplog.set_level(logging.INFO)
     source = opened("a;y\n1,5;2\n")
@@ -156,12 +176,16 @@ def test_files_that_do_not_open(opened, tmp_path, text, message):
             ", row 4, column 'b c': '12 kg' is not a number. Encode it as one, or leave the column out: --drop 'b c'",
         ),
         (
+            '"a\nb",y\n1,2\nx,2\n',
+            ", row 4, column 'a\\nb': 'x' is not a number. Encode it as one, or leave the column out: --drop NAME",
+        ),
+        (
             "1.5,2,1\n1_0,2,1\n",
             ", row 2, column '1': '1_0' is not a number. Encode it as one, or leave the column out: --drop 1",
         ),
         (
             "a;b\n1,5;1\n2.5;1\n",
-            ", row 2, column 'a': '1,5' is not a number. Encode it as one, or leave the column out: --drop a",
+            ", row 2, column 'a': '1,5' is not a number. Write decimals with a point.",
         ),
         (b"a,y\n1,x\n2\xb5,z\n", ", row 3, column 'a': b'2\\xb5' is not UTF-8 text. Save the file as UTF-8."),
     ],

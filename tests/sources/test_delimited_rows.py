@@ -15,9 +15,9 @@ from tests.checks.check_source import refusal
 FIELDS = st.lists(st.text("ab,\"\r\n ", max_size=5), min_size=1, max_size=3)
 
 
-def blocks_of(path, text, delimiter=",", **options):
+def blocks_of(path, text, delimiter=",", block_bytes=1 << 20):
     path.write_bytes(text)
-    return list(row_blocks(path, delimiter, 0, len(text), 1, "t.csv", **options))
+    return list(row_blocks(path, delimiter, 0, len(text), 1, "t.csv", block_bytes))
 
 
 @settings(deadline=None, max_examples=50)
@@ -70,6 +70,6 @@ def test_rows_that_do_not_end(tmp_path, monkeypatch):
 @pytest.mark.parametrize("stop", [4, 8, 12])
 def test_a_part_of_a_file(tmp_path, stop):
     (tmp_path / "t").write_bytes(b"1,2\n3,4\n5,6\n")
-    blocks = list(row_blocks(tmp_path / "t", ",", 4, stop, 2, "t.csv", block_bytes=4))
+    blocks = list(row_blocks(tmp_path / "t", ",", 4, stop, 2, "t.csv", 4))
     assert [block.text for block in blocks] == [b"3,4\n", b"5,6\n"][: stop // 4 - 1]
     assert [block.lines.tolist() for block in blocks] == [[2], [3]][: stop // 4 - 1]
