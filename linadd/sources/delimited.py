@@ -13,7 +13,7 @@ import shlex
 import numpy as np
 
 from linadd.errors import DataError
-from linadd.sources.arrow_tables import ArrowSource, require_arrow
+from linadd.sources.arrow_tables import ArrowSource, as_array, require_arrow
 from linadd.sources.base import file_fingerprint, reading, rows_of_bytes
 from linadd.sources.delimited_form import MISSING, find_form, is_number
 from linadd.sources.delimited_rows import MAX_ROW_BYTES, row_blocks
@@ -140,9 +140,9 @@ class DelimitedSource(ArrowSource):
             if not len(starts):
                 continue
             if self._kinds:
-                table = self._parse(block.text[starts[0] :], dict.fromkeys(self._kinds, "text"), lines)
+                batch = self._parse(block.text[starts[0] :], dict.fromkeys(self._kinds, "text"), lines)
                 for place, kind in self._kinds.items():
-                    self._kinds[place] = max(kind, self._kind(table.column(str(place))))
+                    self._kinds[place] = max(kind, self._kind(batch.column(str(place))))
             starts = starts + block.offset
             own = np.flatnonzero(np.diff(starts // MARK_BYTES, prepend=last))
             marks.append((own + n_rows, starts[own], lines[own]))
@@ -159,7 +159,7 @@ class DelimitedSource(ArrowSource):
         return row_blocks(self._text.path, self.form.delimiter, start, stop, line, self.origin, block_bytes)
 
     def _parse(self, text, types, lines):
-        """Columns of some rows, as a pyarrow table; DataError where a field is not what it should be.
+        """Columns of some rows, as a pyarrow RecordBatch; DataError where a field is not what it should be.
 
         Parameters
         ----------
@@ -193,7 +193,7 @@ class DelimitedSource(ArrowSource):
             raise fault or DataError(message, source=self.origin, row=int(lines[0])) from None
         if table.num_rows != len(lines):
             raise self._changed()
-        return table
+        return table.combine_chunks().to_batches()[0]
 
     def _ragged(self, n_fields, line):
         """DataError of a row of more or fewer fields than the first."""
@@ -203,9 +203,9 @@ class DelimitedSource(ArrowSource):
 
     def _find_fault(self, text, types, lines):
         """DataError of the first field, in the order of the rows, that is not of its type; None if there is none."""
-        table = self._parse(text, dict.fromkeys(types, "bytes"), lines)
+        batch = self._parse(text, dict.fromkeys(types, "bytes"), lines)
         faults = []
-        for (place, what), column in zip(types.items(), table.columns, strict=True):
+        for (place, what), column in zip(types.items(), batch.columns, strict=True):
             is_right = is_utf8 if what == "text" else self._is_numeric
             row = next((row for row, value in enumerate(column.to_pylist()) if not is_right(value)), None)
             if row is not None:
@@ -245,8 +245,8 @@ class DelimitedSource(ArrowSource):
             for block in self._blocks(*bounds, int(lines[first])):
                 own = slice(max(start - row, 0), min(stop - row, len(block.lines)))
                 if own.start < own.stop:
-                    table = self._parse(block.text, types, block.lines)
-                    yield row + own.start, table.slice(own.start, own.stop - own.start), block.lines[own]
+                    batch = self._parse(block.text, types, block.lines)
+                    yield row + own.start, batch.slice(own.start, own.stop - own.start), block.lines[own]
                 row += len(block.lines)
         if row < stop:
             raise self._changed()
@@ -259,7 +259,7 @@ class DelimitedSource(ArrowSource):
         """Entries of a column: numbers if all of them are, else text."""
         place = self.column_names.index(name)
         if place not in self._kinds:
-            columns = (table.column(str(place)) for _, table, _ in self._pieces([place], 0, self.n_rows))
+            columns = (batch.column(str(place)) for _, batch, _ in self._pieces([place], 0, self.n_rows))
             self._kinds[place] = max(map(self._kind, columns))
         return super().read_selector(name, start, stop)
 
@@ -297,8 +297,7 @@ class DelimitedSource(ArrowSource):
 
 def texts_of(column):
     """The distinct texts of a column without the blanks around them, and which of them each row has."""
-    column = column.chunk(0)
-    return [text.strip() for text in column.dictionary.to_pylist()], column.indices.to_numpy()
+    return [text.strip() for text in column.dictionary.to_pylist()], as_array(column.indices)
 
 
 def kind_of(texts, decimal):

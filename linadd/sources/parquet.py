@@ -13,7 +13,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from linadd.errors import DataError, LinaddError
-from linadd.sources.arrow_tables import ArrowSource, require_arrow
+from linadd.sources.arrow_tables import ArrowSource, as_array, require_arrow
 from linadd.sources.base import file_fingerprint, rows_of_bytes
 from linadd.sources.layout import slow_rows
 from linadd.sources.table_copy import TableCopy
@@ -166,7 +166,7 @@ class ParquetSource(ArrowSource):
     def _copied(self):
         """The columns of all rows in a temporary file."""
         places = self._places()
-        return TableCopy((table for _, table, _ in self._pieces(places, 0, self.n_rows)), self.origin)
+        return TableCopy((batch for _, batch, _ in self._pieces(places, 0, self.n_rows)), self.origin)
 
     def _pieces(self, places, start, stop):
         cursor, row = self._take(places), start
@@ -202,7 +202,7 @@ class ParquetSource(ArrowSource):
             column = column if str(column.type) in TEXTS else column.cast("string")
             column = column.dictionary_encode()
         texts = column.dictionary.to_pylist()
-        return np.array(texts, object if isinstance(texts[0], bytes) else str)[column.indices.to_numpy()]
+        return np.array(texts, object if isinstance(texts[0], bytes) else str)[as_array(column.indices)]
 
     def layout(self):
         """Bytes of the features, rows of the largest row group, and codec."""

@@ -22,7 +22,7 @@ class TableCopy:
 
     Parameters
     ----------
-    tables : iterable of pyarrow.RecordBatch or pyarrow.Table
+    batches : iterable of pyarrow.RecordBatch
         All rows in order.
     origin : str
         The source, for messages.
@@ -33,7 +33,7 @@ class TableCopy:
         The temporary folder lacks the space.
     """
 
-    def __init__(self, tables, origin):
+    def __init__(self, batches, origin):
         import pyarrow
 
         handle, self.path = tempfile.mkstemp(prefix="linadd-", suffix=".arrow")
@@ -43,8 +43,7 @@ class TableCopy:
         bounds, writer = [0], None
         try:
             with pyarrow.OSFile(self.path, "wb") as file:
-                for table in tables:
-                    batch = without_dictionaries(table)
+                for batch in map(without_dictionaries, batches):
                     writer = writer or pyarrow.ipc.new_file(file, batch.schema)
                     for start in range(0, batch.num_rows, COPY_ROWS):
                         part = batch.slice(start, COPY_ROWS)

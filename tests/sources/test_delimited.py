@@ -227,6 +227,7 @@ def test_pyarrow_is_imported_for_tables_alone_and_named_where_it_is_missing(tmp_
     code = (
         "import sys; from linadd.sources import open_source\n"
         "open_source('t.npz').read(0, 2); assert 'pyarrow' not in sys.modules\n"
+        "open_source('t.csv').read(0, 1); assert 'pandas' not in sys.modules\n"
         "sys.modules['pyarrow'] = None\n"
         "try: open_source('t.csv')\n"
         "except Exception as error: print(error)"

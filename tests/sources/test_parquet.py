@@ -34,6 +34,7 @@ TYPES = [
     (pa.array([1, -2, 3], pa.int16()), "int16", [1, -2, 3]),
     (pa.array([2**63, 1, 2**64 - 1], pa.uint64()), "uint64", [2**63, 1, 2**64 - 1]),
     (pa.array(np.array([0.5, np.nan, 2], np.float16)), "float32", [0.5, np.nan, 2]),
+    (pa.array([np.float16(0.5), None], pa.float16()).take([0, 1, 0]), "float32", [0.5, np.nan, 0.5]),
     (pa.array([0.1, None, 2], pa.float32()), "float32", [np.float32(0.1), np.nan, 2]),
     (pa.array([0.1, None, np.inf]), "float64", [0.1, np.nan, np.inf]),
     (pa.array([decimal.Decimal("0.10"), None, decimal.Decimal("-1234567.89")]), "float64", [0.1, np.nan, -1234567.89]),
