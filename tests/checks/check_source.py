@@ -20,11 +20,18 @@ from linadd.sources.columns import match_columns
 from linadd.sources.convert import convert
 from linadd.sources.renames import RenamedSource
 
+LETTERS = "abcdefghijklmnop"  # names of columns, where the format has some
+
 
 def position_table(n_rows, n_features, dtype=np.float64):
     """Table of values that tell their position, none of them zero, with a label and a weight for each row."""
     X = np.arange(1, n_rows * n_features + 1, dtype=np.float64).reshape(n_rows, n_features).astype(dtype)
     return X, np.arange(n_rows) % 3, np.arange(n_rows) / 4
+
+
+def few(X):
+    """Rows of a chunk or group of a file: 4 of a small table, a sixteenth of a large one."""
+    return min(len(X), max(4, len(X) // 16))
 
 
 def build_array(folder, X, y, weight):
@@ -70,7 +77,7 @@ def build_dask(folder, X, y, weight):
     import dask.array as da
 
     chunks = (max(1, len(X) // 3), max(1, X.shape[1] // 2))
-    return da.from_array(X, chunks=chunks), {"y": da.from_array(y, chunks=4), "weights": weight}
+    return da.from_array(X, chunks=chunks), {"y": da.from_array(y, chunks=few(X)), "weights": weight}
 
 
 def build_dask_sparse(folder, X, y, weight):
@@ -83,7 +90,7 @@ def build_dask_sparse(folder, X, y, weight):
 def build_pandas(folder, X, y, weight):
     import pandas
 
-    return pandas.DataFrame(X, columns=list("abcdefgh")[: X.shape[1]]), {"y": pandas.Series(y), "weights": weight}
+    return pandas.DataFrame(X, columns=list(LETTERS)[: X.shape[1]]), {"y": pandas.Series(y), "weights": weight}
 
 
 def build_pandas_nullable(folder, X, y, weight):
@@ -96,7 +103,7 @@ def build_pandas_nullable(folder, X, y, weight):
 def build_polars(folder, X, y, weight):
     import polars
 
-    frame = polars.DataFrame({name: X[:, j] for j, name in enumerate("abcdefgh"[: X.shape[1]])})
+    frame = polars.DataFrame({name: X[:, j] for j, name in enumerate(LETTERS[: X.shape[1]])})
     return frame, {"y": polars.Series(y), "weights": weight}
 
 
@@ -133,7 +140,7 @@ def stored(y):
 
 def build_hdf5(folder, X, y, weight):
     with h5py.File(folder / "data.h5", "w") as file:
-        file.create_dataset("X", data=X, chunks=(min(4, len(X)), X.shape[1]), compression="gzip")
+        file.create_dataset("X", data=X, chunks=(few(X), X.shape[1]), compression="gzip")
         file["y"], file["weight"] = stored(y), weight
     return folder / "data.h5", {}
 
@@ -141,7 +148,7 @@ def build_hdf5(folder, X, y, weight):
 def build_hdf5_group(folder, X, y, weight):
     with h5py.File(folder / "odd::name.h5", "w") as file:
         group = file.create_group("a/b")
-        group.create_dataset("features", data=X, chunks=(min(5, len(X)), 1))
+        group.create_dataset("features", data=X, chunks=(few(X), 1))
         labels = np.char.encode(y, "utf-8") if y.dtype.kind == "U" else y
         group["target"], group["w"] = labels[:, None], weight[None]
     return f"{folder}/odd::name.h5::a/b", {"x": "features", "y_name": "target", "weights": "w"}
@@ -173,9 +180,9 @@ def build_hdf5_native(folder, X, y, weight):
     return folder / "native.h5", {}
 
 
-def fill_zarr(group, X, y, weight, chunks=(4, 3)):
+def fill_zarr(group, X, y, weight, columns=3):
     """Fill a group with a table."""
-    group.create_array("X", data=X, chunks=tuple(map(min, chunks, X.shape)))
+    group.create_array("X", data=X, chunks=(few(X), min(columns, X.shape[1])))
     group.create_array("y", data=y.astype(np.dtypes.StringDType()) if y.dtype.kind == "U" else y)
     group.create_array("weight", data=weight)
 
@@ -191,7 +198,7 @@ def build_zarr3(folder, X, y, weight):
     import zarr
 
     group = zarr.open_group(folder / "data.zarr", mode="w", zarr_format=3, path="a/b")
-    fill_zarr(group, X, y, weight, chunks=(5, X.shape[1]))
+    fill_zarr(group, X, y, weight, columns=X.shape[1])
     return f"{folder}/data.zarr::a/b", {}
 
 
@@ -206,7 +213,7 @@ def build_zarr_zip(folder, X, y, weight):
 def build_zarr_array(folder, X, y, weight):
     import zarr
 
-    return zarr.create_array({}, data=X, chunks=(3, X.shape[1])), {"y": y, "weights": weight}
+    return zarr.create_array({}, data=X, chunks=(few(X), X.shape[1])), {"y": y, "weights": weight}
 
 
 def build_files(folder, X, y, weight):
@@ -268,7 +275,7 @@ def write_table(path, X, y, weight, names, delimiter=","):
 
 
 def build_csv(folder, X, y, weight):
-    return write_table(folder / "data.csv", X, y, weight, "abcd"[: X.shape[1]]), {"weights": "w"}
+    return write_table(folder / "data.csv", X, y, weight, LETTERS[: X.shape[1]]), {"weights": "w"}
 
 
 def build_tsv_gz(folder, X, y, weight):
@@ -283,13 +290,13 @@ def table_of(X, y, weight):
     """A pyarrow table, labels and weights first."""
     import pyarrow
 
-    return pyarrow.table({"y": y, "w": weight} | {name: X[:, j] for j, name in enumerate("abcd"[: X.shape[1]])})
+    return pyarrow.table({"y": y, "w": weight} | {name: X[:, j] for j, name in enumerate(LETTERS[: X.shape[1]])})
 
 
 def build_parquet(folder, X, y, weight):
     import pyarrow.parquet
 
-    pyarrow.parquet.write_table(table_of(X, y, weight), folder / "data.parquet", row_group_size=4)
+    pyarrow.parquet.write_table(table_of(X, y, weight), folder / "data.parquet", row_group_size=few(X))
     return folder / "data.parquet", {"weights": "w"}
 
 

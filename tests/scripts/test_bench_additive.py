@@ -103,6 +103,15 @@ def test_bench_predict(run):
         assert {"float32", "uint8", "HDF5 file, float32", "LIBLINEAR predict"} <= set(times)
 
 
+def test_bench_io(run):
+    pytest.importorskip("zarr", reason="zarr is not installed")
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    report = run("bench_io", "--megabytes", 0.2, "--features", 7, "--repeats", 1)
+    assert set(report) == {"hdf5", "hdf5 lz4", "npy", "zarr 2", "zarr 3", "parquet", "libsvm"}
+    assert all(record["ratio"] > 0 for record in report.values())
+    assert set(report["libsvm"]["megabytes_per_second"]) == {"opening", "reading"}
+
+
 def test_bench_out_of_core(run):
     report = run("bench_out_of_core", "--quick")
     assert set(report["pass"]) == {"array", "plain HDF5", "lz4 HDF5"}
