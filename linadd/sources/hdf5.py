@@ -24,6 +24,7 @@ from linadd.sources.base import (
     n_entries,
     plain_labels,
 )
+from linadd.sources.hdf5_chunks import ChunkCheck
 from linadd.sources.hdf5_matlab import check_matlab, matlab_class, read_cells, read_characters
 from linadd.sources.hdf5_text import read_attribute, read_dataset
 from linadd.sources.layout import PANEL_BYTES, panels, slow_rows, whole_chunks
@@ -42,7 +43,7 @@ CODECS = {
     32015: "zstd", 32026: "blosc2",
 }  # fmt: skip
 # What h5py raises on a file that is damaged, or changes while it is read.
-H5PY_ERRORS = (OSError, RuntimeError, KeyError, ValueError, TypeError, UnicodeDecodeError)
+H5PY_ERRORS = (OSError, RuntimeError, KeyError, ValueError, TypeError, UnicodeDecodeError, MemoryError)
 
 
 class HDF5Source(Source):
@@ -104,6 +105,7 @@ class HDF5Source(Source):
         if self.y is not None:
             self.class_names = read_names(group, group[self.y], "class_names", self.origin)
             plain_labels(self._entries(group, self.y, 0, 1), Chunk(None, None, None, 0, self.origin))
+        self._check_chunks = ChunkCheck(X) if X.chunks else None
         chunk = X.chunks and X.chunks[:: -1 if self.is_transposed else 1]
         self.chunk_rows = whole_chunks(self.n_features * self.dtype.itemsize, chunk[0] if chunk else 1)
         self.slow_rows = slow_rows(self, self.path, f"dataset {self.x!r}", X.chunks, self._rows_together(X, chunk))
@@ -132,7 +134,10 @@ class HDF5Source(Source):
         rows, columns = slice(*rows), slice(*columns or (0, self.n_features))
         shape = (rows.stop - rows.start, columns.stop - columns.start)
         block = np.empty(shape[::-1] if self.is_transposed else shape, native(X.dtype))
-        X.read_direct(block, (columns, rows) if self.is_transposed else (rows, columns))
+        selection = (columns, rows) if self.is_transposed else (rows, columns)
+        if self._check_chunks:
+            self._check_chunks(X, selection)
+        X.read_direct(block, selection)
         return block.T if self.is_transposed else block
 
     def _entries(self, group, name, start, stop):
@@ -322,9 +327,9 @@ def listing(group, limit=10):
 
 
 def reason(error):
-    """The part of an h5py message that says what happened: what stands in its outermost brackets."""
+    """The part of an h5py message that says what happened: what stands in brackets at its end."""
     text = str(error)
-    inner = re.search(r"\((.*)\)", text)
+    inner = re.search(r"\((.*)\)'?$", text)
     return inner.group(1) if inner else text
 
 

@@ -22,6 +22,7 @@ import scipy.sparse
 
 from linadd.errors import DataError
 from linadd.sources import open_source
+from linadd.sources.convert import convert
 from tests.checks.check_source import dense, position_table, table_of, write_table
 
 N_MUTANTS = 200
@@ -76,6 +77,10 @@ def write_hdf5(path, **layout):
     with h5py.File(path, "w") as file:
         file.create_dataset("X", data=X, **layout)
         file["y"], file["weight"] = Y, WEIGHT
+
+
+def write_hdf5_native(path):
+    convert(open_source(X, Y), path, chunk_rows=7)
 
 
 def write_hdf5_text(path):
@@ -200,6 +205,8 @@ CASES = {
     "npz": Case("data.npz", write_npz, own_npz),
     "hdf5": Case("data.h5", write_hdf5, own_hdf5),
     "hdf5_packed": Case("data.h5", lambda path: write_hdf5(path, chunks=(7, 2), compression="gzip"), own_hdf5),
+    "hdf5_checked": Case("data.h5", lambda path: write_hdf5(path, chunks=(7, 2), fletcher32=True), own_hdf5),
+    "hdf5_native": Case("data.h5", write_hdf5_native, own_hdf5),
     "hdf5_text": Case("data.h5", write_hdf5_text, own_hdf5),
     "csv": Case("data.csv", write_csv, own_csv, {"weights": "w"}),
     "parquet": Case("data.parquet", write_parquet, own_parquet, {"weights": "w"}),
