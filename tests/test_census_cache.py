@@ -183,7 +183,7 @@ def test_rows_that_are_held_out_are_no_part_of_it(folder, tmp_path):
     assert again == [each - 1 for each in reads]
 
 
-def test_one_changed_label_is_seen(folder, tmp_path):
+def test_one_changed_label_is_seen(folder, tmp_path):  # users.md C23
     """The file keeps its size, and its time of modification is put back; the label lies in no sample of the content."""
     path = write_h5(tmp_path)
     before, state = census_of(path), os.stat(path)

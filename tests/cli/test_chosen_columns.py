@@ -113,3 +113,28 @@ def test_a_config_file_chooses_too(text, linadd, wide, tmp_path):
     (tmp_path / "o.toml").write_text(text)
     assert linadd("train", wide, tmp_path / "m.safetensors", "--config", tmp_path / "o.toml", *FAST).status == 0
     assert load_model(tmp_path / "m.safetensors").feature_names == ["dose", "height", "age"]
+
+
+def test_tables_with_text_that_is_left_out(linadd, tmp_path, monkeypatch):
+    """A column of texts is no fault where --drop, or the model, leaves it out; several files are one data set."""
+    monkeypatch.chdir(tmp_path)
+    X, y = rows_and_labels()
+    for part in range(2):
+        rows = [f"r{i},{X[i, 1]},{y[i]},{X[i, 0]},{X[i, 2]}" for i in range(150 * part, 150 * part + 150)]
+        (tmp_path / f"part-{part}.csv").write_text("\n".join(["id,height,kind,age,dose", *rows]) + "\n")
+    options = ["--y", "kind", "--drop", "id", "--rename", "age=years", "--label", "0=-1"]
+    assert linadd("convert", "part-*.csv", "all.h5", *options).status == 0
+    with h5py.File("all.h5") as file:
+        assert file.attrs["feature_names"].tolist() == ["height", "years", "dose"]
+        np.testing.assert_array_equal(file["X"][:].astype(np.float32), X[:, [1, 0, 2]])
+        np.testing.assert_array_equal(file["y"][:], np.where(y == 0, -1, 1))
+    assert linadd("train", "part-*.csv", "m.safetensors", "--y", "kind", "--drop", "id", *FAST).status == 0
+    whole = write_h5(tmp_path / "whole.h5", X=X, y=y, feature_names=NAMES)
+    records = [
+        linadd("evaluate", "m.safetensors", *arguments, "--json").record
+        for arguments in (("part-*.csv", "--y", "kind"), (whole,))
+    ]
+    assert [records[0][name] for name in FIGURES] == [records[1][name] for name in FIGURES]
+    run = linadd("convert", "part-*.csv", "all.h5", "--y", "kind", "--features", "kind,age")
+    message = "column 'kind' holds the labels and is no feature. Take it off --features (features=)."
+    assert run.err.splitlines()[-1] == f"error: part-0.csv: {message}"

@@ -57,7 +57,8 @@ def scratch(tmp_path_factory):
 
 @given(
     shape=st.tuples(st.integers(1, 40), st.integers(1, 6)),
-    dtype=st.sampled_from(["uint8", "int16", "int64", "float32", "float64"]),
+    dropped=st.integers(0, 5),
+    dtype=st.sampled_from(["int8", "uint8", ">i2", "uint32", "int64", "uint64", "float32", ">f8"]),
     codec=st.sampled_from(CODECS),
     chunk_rows=st.integers(1, 50) | st.none(),
     reader_rows=st.integers(1, 50),
@@ -65,9 +66,11 @@ def scratch(tmp_path_factory):
     bucket_bytes=st.integers(1, 2000),
 )
 @settings(max_examples=60, deadline=None, derandomize=True)
-def test_round_trip(scratch, shape, dtype, codec, chunk_rows, reader_rows, is_shuffled, bucket_bytes):
+def test_round_trip(scratch, shape, dropped, dtype, codec, chunk_rows, reader_rows, is_shuffled, bucket_bytes):
     X, y, weight = position_table(*shape, dtype)
-    source = open_source(X, LABELS[y], weights=weight, chunk_rows=reader_rows)
+    drop = [str(dropped + 1)] if dropped < shape[1] > 1 else None
+    source = open_source(X, LABELS[y], weights=weight, chunk_rows=reader_rows, drop=drop)
+    kept = np.delete(X, dropped, axis=1) if drop else X
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "BUCKET_BYTES", bucket_bytes)
         patch.setattr(module, "DRAWN_ROWS", 7)
@@ -76,8 +79,8 @@ def test_round_trip(scratch, shape, dtype, codec, chunk_rows, reader_rows, is_sh
     assert summary == {
         "path": str(scratch),
         "n_rows": shape[0],
-        "n_features": shape[1],
-        "dtype": dtype,
+        "n_features": kept.shape[1],
+        "dtype": np.dtype(dtype).name,
         "bytes": scratch.stat().st_size,
         "resumed_at": 0,
         "verified": True,
@@ -85,8 +88,8 @@ def test_round_trip(scratch, shape, dtype, codec, chunk_rows, reader_rows, is_sh
     found_X, found_y, found_weight = contents(scratch)
     rows = (found_weight * 4).astype(int)
     assert sorted(rows) == list(range(shape[0])) and (is_shuffled or (np.diff(rows) == 1).all())
-    assert found_X.dtype == dtype
-    np.testing.assert_array_equal(found_X, X[rows])
+    assert found_X.dtype == np.dtype(dtype).newbyteorder("=")
+    np.testing.assert_array_equal(found_X, kept[rows])
     np.testing.assert_array_equal(found_y, LABELS[y[rows]])
 
 
@@ -277,6 +280,7 @@ def test_stopped_and_gone_on_with(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(part_file, "CHECKPOINT_BYTES", checkpoint_bytes)
         patch.setattr(module, "BUCKET_BYTES", bucket_bytes)
+        patch.setattr(module, "CHUNK_BYTES", 100)  # pieces of a bucket
         expected = convert(open_source(path), folder / "whole.h5", **options)
         for n_calls in stops:
             try:
@@ -310,6 +314,15 @@ def test_the_same_call_goes_on_at_its_row(stopped, caplog):
     assert convert(source, stopped / "a.h5")["resumed_at"] == 24 == min(starts)
     assert f"{stopped}/a.h5.part: goes on at row 25 of 40" in [each.getMessage() for each in caplog.records]
     np.testing.assert_array_equal(contents(stopped / "a.h5")[0], position_table(40, 3)[0])
+
+
+def test_what_was_stopped_while_it_was_read_back_is_not_read_again(tmp_path, monkeypatch):
+    path, options = file_of(tmp_path), {"shuffle": True}
+    with pytest.raises(KeyboardInterrupt):
+        convert(open_source(path), tmp_path / "a.h5", progress=Stop(3), **options)
+    source = open_source(path)
+    monkeypatch.setattr(source, "read", None)
+    assert convert(source, tmp_path / "a.h5", **options)["resumed_at"] == 40
 
 
 @pytest.mark.parametrize(
