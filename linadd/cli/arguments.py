@@ -88,7 +88,8 @@ DataFile = Annotated[
     str,
     typer.Argument(
         metavar="FILE",
-        help="Rows: HDF5 (FILE::group too), .npy, .npz, CSV, Parquet or libsvm text; several: 'part-*.h5', in quotes.",
+        help="Rows: HDF5, Zarr (FILE::group too), .mat, .npy, .npz, CSV, Parquet or libsvm text; several: 'part-*.h5', "
+        "in quotes.",
     ),
 ]
 ModelFile = Annotated[str, typer.Argument(metavar="MODEL", help="A model that `linadd train` wrote.")]

@@ -59,14 +59,14 @@ def open_source(
 
     Parameters
     ----------
-    data : str or path-like, list of them, array_like, scipy sparse, dask array, pandas or polars frame, or Source
+    data : str, path-like or list of them, array_like, scipy sparse, dask or zarr array, pandas or polars frame, Source
         A path may end in `::group`; the longest existing file name before a `::` wins. A list of paths, or a pattern
         (`part-*.h5`), is one data set: the rows of one file after the other, those of a pattern in the order of their
         names, part-2 before part-10. A Source is returned as it is.
     y : array_like, shape (n_rows,), or str, optional
         Labels, for data in memory, for `.npy` files and for several files; of a frame also the name of a column.
     group : str, optional
-        Group of an HDF5 file; the same as `::group`.
+        Group of an HDF5 file or a Zarr store; the same as `::group`.
     x, y_name : str
         Names of the features and the labels in a file; in tables (CSV, Parquet) all columns are features but those of
         `y_name`, `weights` and `where`. A file without the default `y` has no labels.
