@@ -31,6 +31,7 @@ The tree, in the order in which data flow; a module imports from those above it 
     advice.py           the warnings of training, with their remedies
     train.py            wires a source, an encoder, a loss and a solver into a model
     doctor/             what is wrong with a data set, how much it matters, and what to do about it
+    estimate.py         memory and time of a training run, foreseen from a probe
     stream.py           stochastic gradient over rows as they come
     search.py           C, folds and settings of a grid trained on shared reads; the best of them
     liblinear_model.py  model files of LIBLINEAR
@@ -67,6 +68,8 @@ Docstrings cite by these keys:
     Rockafellar1976     Rockafellar, "Monotone operators and the proximal point algorithm", SIAM Journal on Control and
                         Optimization 14
     ShalevShwartz2007   Shalev-Shwartz, Singer and Srebro, "Pegasos: primal estimated sub-gradient solver for SVM", ICML
+    ShalevShwartz2013   Shalev-Shwartz and Zhang, "Stochastic dual coordinate ascent methods for regularized loss
+                        minimization", Journal of Machine Learning Research 14
     Shamir2013          Shamir and Zhang, "Stochastic gradient descent for non-smooth optimization: convergence results
                         and optimal averaging schemes", ICML
     Yu2011              Yu, Huang and Lin, "Dual coordinate descent methods for logistic regression and maximum entropy

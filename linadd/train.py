@@ -47,20 +47,26 @@ class Progress:
         return False
 
 
+def sample_rows_of(options, n_features):
+    """Rows that the census samples for quantile knots; 0 where there are none.
+
+    An eighth of the limit for the sample: its rows are kept twice while it is sorted. Counted at 8 bytes a value
+    whatever they are stored in, as the knots must not depend on that.
+    """
+    if options.encoder != "bspline" or options.knots == "uniform":
+        return 0
+    return int(np.clip(options.memory_limit // 8 // (2 * 8 * n_features), 1000, SAMPLE_ROWS))
+
+
 def survey(source, options, progress, classes=None):
     """The census that the options need, kept or after one read; `classes` stand for labels the source does not have."""
     if classes is None:
         source.require_labels()
-    is_sampled = options.encoder == "bspline" and options.knots != "uniform"
-    # An eighth of the limit for the sample: its rows are kept twice while it is sorted. Counted at 8 bytes a value
-    # whatever they are stored in, as the knots must not depend on that.
-    fitting = options.memory_limit // 8 // (2 * 8 * source.n_features)
-    sample_rows = int(np.clip(fitting, 1000, SAMPLE_ROWS)) if is_sampled else 0
 
     def on_chunk(rows):
         progress.read("census", rows.first_row + rows.n_rows, source.n_rows)
 
-    census = kept_census(source, sample_rows, options.seed, on_chunk)
+    census = kept_census(source, sample_rows_of(options, source.n_features), options.seed, on_chunk)
     if classes is not None:
         census.classes, census.class_counts = np.unique(classes), None
         if len(census.classes) < 2:

@@ -64,7 +64,7 @@ def listed_names(section):
 
 def test_every_verb_is_listed():
     assert re.findall(r"^## (\w+)$", SCHEMA, re.MULTILINE)[1:] == [
-        "train", "search", "evaluate", "predict", "inspect", "plot", "export", "doctor", "convert", "demo"
+        "train", "search", "evaluate", "predict", "inspect", "plot", "export", "doctor", "estimate", "convert", "demo"
     ]  # fmt: skip
     assert set(re.findall(r"^## (\w+)$", SCHEMA, re.MULTILINE)[1:]) == set(VERBS)
 
@@ -77,6 +77,7 @@ def test_objects_have_the_names_that_are_listed(digits, capsys):
         "inspect": "m",
         "plot": "m -o m.html",
         "export": "m m.json --to json",
+        "estimate": "demo/digits.h5::test --max-epochs 3",
         "doctor": "demo/digits.h5::test",
         "convert": "demo/digits.h5::test test.h5",
     }

@@ -8,6 +8,7 @@ import typer
 from linadd.cli.convert import convert
 from linadd.cli.demo import demo
 from linadd.cli.doctor import doctor
+from linadd.cli.estimate import estimate
 from linadd.cli.evaluate import evaluate
 from linadd.cli.export import export
 from linadd.cli.inspect import inspect
@@ -24,6 +25,7 @@ VERBS = {
     "demo": demo,
     "doctor": doctor,
     "convert": convert,
+    "estimate": estimate,
     "train": train,
     "search": search,
     "evaluate": evaluate,

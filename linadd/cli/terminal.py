@@ -26,6 +26,7 @@ __all__ = [
     "format_bytes",
     "gap_of",
     "peak_memory_bytes",
+    "resident_bytes",
 ]
 
 DONE, FAILED, USAGE, STOPPED_EARLY, INTERRUPTED = 0, 1, 2, 3, 130
@@ -179,13 +180,26 @@ def peak_memory_bytes():
 
     Linux's own figure comes first: `getrusage` starts a child process with the peak of its parent.
     """
-    with contextlib.suppress(OSError), open("/proc/self/status") as file:
-        for line in file:
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) * 1024
+    peak = status_bytes("VmHWM")
+    if peak is not None:
+        return peak
     with contextlib.suppress(ImportError):
         import resource  # not on Windows
 
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return peak if sys.platform == "darwin" else peak * 1024
+    return None
+
+
+def resident_bytes():
+    """Resident memory of this process now, in bytes; None where the system does not tell."""
+    return status_bytes("VmRSS")
+
+
+def status_bytes(name):
+    """A size that Linux tells of this process; None elsewhere."""
+    with contextlib.suppress(OSError), open("/proc/self/status") as file:
+        for line in file:
+            if line.startswith(f"{name}:"):
+                return int(line.split()[1]) * 1024
     return None

@@ -185,7 +185,7 @@ class Profiler:
 
     def update(self, chunk):
         """Add a chunk."""
-        chunk = replace(chunk, X=self.without_bad(chunk), first_row=self.n_rows)
+        chunk = replace(chunk, X=self.without_bad(chunk), first_row=self.n_rows, row_numbers=chunk.numbers())
         X, weight = chunk.X, chunk.weights()
         if chunk.y is not None:
             self.labels.update(chunk, weight)

@@ -119,6 +119,16 @@ def test_a_sample_is_spread_and_reads_no_more_than_itself(monkeypatch):
     assert np.diff(rows).max() < 10_000 / 14 and found.is_rising[0]
 
 
+def test_rows_of_a_sample_are_named_as_in_the_file(monkeypatch):
+    monkeypatch.setattr(module, "SAMPLE_ROWS", 320)
+    monkeypatch.setattr(module, "LEAST_ROWS", 320)
+    X, y, weight = np.ones((10_000, 1)), np.arange(10_000) % 2.0, np.ones(10_000)
+    X[9990], y[9991], weight[9992] = np.inf, np.nan, 1e30
+    found = take_profile(open_source(X, y, weights=weight))
+    assert (found.infinite.first_rows.tolist(), found.labels.first_missing) == ([9991], 9992)
+    assert found.weight_error.row == 9993
+
+
 @pytest.mark.parametrize("n_rows", [1001, 1234, 5000, 10**9])
 @pytest.mark.parametrize("layout", [{}, {"chunks": [100, 5]}, {"chunks": [10**8, 1]}])
 def test_spans_lie_apart_in_the_file(n_rows, layout):

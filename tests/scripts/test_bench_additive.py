@@ -144,3 +144,9 @@ def test_bench_sparse(run, tmp_path, capsys):
     assert report["shape"] == [160, 8]
     for rows in ("sparse", "dense"):
         assert report[rows]["gap"] <= 1e-2 and report[rows]["accuracy"] > 0.9
+
+
+def test_bench_estimate(run):
+    figures = run("bench_estimate", "--factor", 0.01, "--repeats", 1, "--shapes", "in memory")["in memory"]
+    assert figures["ratios"].keys() == {"peak_memory_bytes", "seconds"}
+    assert figures["estimate"]["n_rows"] == 3000 and len(figures["real"]["seconds"]) == 1
