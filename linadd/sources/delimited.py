@@ -188,9 +188,10 @@ class DelimitedSource(ArrowSource):
                 ),
             )
         except pa.ArrowException as error:
-            fault = None if "bytes" in types.values() else self._find_fault(text, types, lines)
+            if "bytes" not in types.values():
+                return self._parse_singly(text, types, lines)
             message = f"cannot be parsed ({error!r}). Correct it, or write the file anew."
-            raise fault or DataError(message, source=self.origin, row=int(lines[0])) from None
+            raise DataError(message, source=self.origin, row=int(lines[0])) from None
         if table.num_rows != len(lines):
             raise self._changed()
         return table.combine_chunks().to_batches()[0]
@@ -201,18 +202,30 @@ class DelimitedSource(ArrowSource):
         message = f"has {fields}; the first row has {self.form.n_columns}. Correct the row, or quote its fields."
         return DataError(message, source=self.origin, row=line)
 
-    def _find_fault(self, text, types, lines):
-        """DataError of the first field, in the order of the rows, that is not of its type; None if there is none."""
+    def _parse_singly(self, text, types, lines):
+        """As `_parse`, field by field: for numbers among blanks unknown to pyarrow, and to find what is wrong."""
+        import pyarrow
+
         batch = self._parse(text, dict.fromkeys(types, "bytes"), lines)
-        faults = []
+        columns, faults = [], []
         for (place, what), column in zip(types.items(), batch.columns, strict=True):
-            is_right = is_utf8 if what == "text" else self._is_numeric
-            row = next((row for row, value in enumerate(column.to_pylist()) if not is_right(value)), None)
+            values, is_right = column.to_pylist(), is_utf8 if what == "text" else self._is_numeric
+            row = next((row for row, value in enumerate(values) if not is_right(value)), None)
             if row is not None:
-                faults.append((row, place, what, column[row].as_py()))
-        if not faults:
-            return None
-        row, place, what, value = min(faults)
+                faults.append((row, place, values[row]))
+                continue
+            texts = [value.decode() for value in values]
+            if what == "text":
+                columns.append(pyarrow.array(texts).dictionary_encode())
+            else:
+                texts = [text.strip() for text in texts]
+                columns.append(pyarrow.array(plain_numbers(texts, NUMBERS, self.form.decimal)))
+        if faults:
+            raise self._fault(*min(faults), lines)
+        return pyarrow.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+    def _fault(self, row, place, value, lines):
+        """DataError of the bytes of a field that are not what they should be."""
         name = self.column_names[place]
         if is_utf8(value):
             shown = shlex.quote(name) if name.isprintable() else "NAME"

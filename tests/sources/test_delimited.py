@@ -51,13 +51,13 @@ def test_a_table_written_by_the_csv_module_comes_back(tmp_path_factory, table, m
 def test_values_are_those_of_float(opened):
     random = np.random.default_rng(0)
     texts = list(map(repr, (random.standard_normal(500) * 10.0 ** random.integers(-300, 300, 500)).tolist()))
-    texts += ["+1.5", " 2 ", "5.", ".5", "1e400", "-inf", "9007199254740993", "0.1000000000000000055511151231257827"]
+    texts += ["+1.5", " 2 ", "\xa03", "\x0b4", "5.", ".5", "1e400", "-inf", str(2**53 + 1), f"0.1{'0' * 20}5551115123"]
     chunk = opened("x,y\n" + "".join(f"{text},1\n" for text in texts)).read(0, len(texts))
     assert chunk.X[:, 0].tolist() == list(map(float, texts))
 
 
 def test_missing_values_are_nan(opened):
-    tokens = [*delimited.MISSING, " ?", '""', '"NA"']
+    tokens = [*delimited.MISSING, " ?", '""', '"NA"', "  NA ", "   "]
     source = opened("a,b,y\n" + "".join(f"{token},1,2\n" for token in tokens) + "3,4,5\n")
     X = source.read(0, len(tokens) + 1).X
     assert np.isnan(X[:-1, 0]).all() and X[-1, 0] == 3 and (X[:-1, 1] == 1).all()
@@ -74,11 +74,14 @@ def test_missing_values_are_nan(opened):
 )
 def test_the_type_of_labels_holds_for_the_whole_file(opened, labels, found):
     filler = [f"0.5,{labels[0]}\n"] * 200_000  # more than two blocks
-    source = opened("x,y\n" + "".join(filler) + "".join(f"1.5,{label}\n" for label in labels))
-    n = source.n_rows
-    assert n == len(filler) + 3
-    assert source.read(n - 3, n).y.tolist() == found
-    assert type(source.read(0, 1).y.tolist()[0]) is type(found[0])
+    own = [f"1.5,{label}\n" for label in labels]
+    for rows in (filler + own, own + filler):
+        source = opened("x,y\n" + "".join(rows))
+        n, first = source.n_rows, rows.index(own[-1]) - 2
+        assert n == len(rows)
+        assert source.read(first, first + 3).y.tolist() == found
+        for row in (0, n - 1):
+            assert type(source.read(row, row + 1).y.tolist()[0]) is type(found[0])
 
 
 def test_a_missing_number_among_the_labels_is_nan_and_a_missing_text_is_refused(opened):
