@@ -89,8 +89,8 @@ class Clock(Progress):
         self.times.append(time.perf_counter())
 
     def should_stop(self):
-        """Whether it has taken long enough; not before the third epoch, as the first may load compiled code."""
-        return len(self.times) > 3 and time.perf_counter() - self.started > PROBE_SECONDS
+        """Whether it has taken long enough; not before the second epoch, as the last one ends in a certificate."""
+        return len(self.times) > 2 and time.perf_counter() - self.started > PROBE_SECONDS
 
 
 class ProbeRows(WrappedSource):
@@ -221,11 +221,12 @@ def try_solver(name, problem, plan, options):
     C stays as it is: what a pass of dual steps gains depends on C and the norms of the rows, not on their number
     [ShalevShwartz2013].
     """
+    once = replace(options, max_epochs=1)  # loads the compiled code of a pass and a certificate
+    SOLVERS[name].solve(problem, make_run(once, plan, Memory(UNLIMITED), Progress()))
     clock, n_rows = Clock(), len(problem.targets)
     result = SOLVERS[name].solve(problem, make_run(options, plan, Memory(UNLIMITED), clock))
     seconds = np.diff(clock.times)
-    # The first epoch may load compiled code; the last one ends in a certificate.
-    usual = float(np.median(seconds[1:] if len(seconds) > 1 else seconds))
+    usual = float(np.median(seconds))  # the last one ends in a certificate
     return result, usual / n_rows, max(float(seconds[-1]) - usual, 0.0) / n_rows
 
 

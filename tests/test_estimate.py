@@ -87,6 +87,22 @@ def test_a_probe_that_takes_too_long_ends(monkeypatch):
     assert found.passes == 40 and not found.is_reached
 
 
+def test_code_is_loaded_before_it_is_timed(monkeypatch):
+    """The first run, of one pass, is not told to the clock."""
+    X, y = table(400)
+    runs = []
+    solver = module.SOLVERS["dual-cd"]
+
+    def solve(problem, run):
+        runs.append((run.max_epochs, run.on_epoch.__self__))
+        return solver.solve(problem, run)
+
+    monkeypatch.setitem(module.SOLVERS, "dual-cd", solver._replace(solve=solve))
+    estimate(open_source(X, y), Options(loss="hinge", max_epochs=9))
+    (first, silent), (second, clock) = runs
+    assert (first, second) == (1, 9) and not isinstance(silent, module.Clock) and isinstance(clock, module.Clock)
+
+
 def test_what_cannot_be_foreseen_is_said(monkeypatch):
     X, y = table(400)
     with pytest.raises(ConfigError) as caught:

@@ -58,6 +58,12 @@ def test_where_the_system_does_not_tell_its_size(linadd, data, monkeypatch):
     assert re.match(r"memory  [\d.]+ [kM]B for the data \(", run.out.splitlines()[1])
 
 
+def test_memory_of_the_compiler_is_not_counted(linadd, data, monkeypatch):
+    monkeypatch.setattr(sys.modules["linadd.cli.estimate"], "resident_bytes", lambda: 10**9)
+    record = linadd("estimate", data / "train.h5", "--n-bins", "4", "--json").record
+    assert record["peak_memory_bytes"] - record["data_bytes"] == 230_000_000
+
+
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [
