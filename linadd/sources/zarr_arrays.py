@@ -162,6 +162,10 @@ class ZarrSource(Source):
         of_store = file_fingerprint if os.path.isfile(self.path) else folder_fingerprint
         return of_store(self.path) | {"group": self.group} | self.names
 
+    def files(self):
+        """All files of the store."""
+        return [self.path] if os.path.isfile(self.path) else files_below(self.path)
+
     def layout(self):
         """Bytes, chunks and codec of the features."""
         with self._open() as node:
@@ -316,9 +320,14 @@ def close_store(store):
         store.close()
 
 
+def files_below(path):
+    """All files in a folder and those below it, in the order of their names."""
+    return sorted(os.path.join(folder, name) for folder, _, files in os.walk(path) for name in files)
+
+
 def folder_fingerprint(path):
     """Path of a folder, size of its files, latest change, and a digest of their names, sizes and sampled contents."""
-    names = sorted(os.path.join(folder, name) for folder, _, files in os.walk(path) for name in files)
+    names = files_below(path)
     status = [os.stat(name) for name in names]
     digest = hashlib.blake2b(digest_size=16)
     for name, each in zip(names, status, strict=True):

@@ -208,6 +208,8 @@ def test_folders_zip_files_and_their_fingerprints(store, tmp_path):
     assert open_source(path).fingerprint()["digest"] != first["digest"]
     archive = shutil.make_archive(tmp_path / "zipped", "zip", path)
     assert type(open_source(archive)) is ZarrSource and open_source(archive).read(0, 3).X.shape == (3, 4)
+    assert open_source(archive).files() == [archive]
+    assert open_source(path).files() == sorted(str(file) for file in path.rglob("*") if file.is_file())
     (tmp_path / "b.zip").write_bytes(b"PK nothing")
     assert refusal(open_source, tmp_path / "b.zip") == (
         f"{tmp_path}/b.zip: its metadata cannot be read (File is not a zip file). The store is damaged or of a kind "
