@@ -2,7 +2,8 @@
 
 Within a row group rows can only be decoded from its first on. So the place where a read ended is kept, with its open
 file, until another read takes it up there, the last row is reached, or the source is closed or pickled: reading in
-order decodes every row once, for any size of row groups.
+order decodes every row once, for any size of row groups. Where rows are read in another order, they are copied once
+that has cost as much (`row_copy.py`); nobody is warned, as nearly all Parquet files have large row groups.
 """
 
 import os
@@ -15,7 +16,7 @@ import numpy as np
 from linadd.errors import DataError, LinaddError
 from linadd.sources.arrow_tables import ArrowSource, as_array, require_arrow
 from linadd.sources.base import file_fingerprint, rows_of_bytes
-from linadd.sources.layout import slow_rows
+from linadd.sources.row_copy import SlowRows
 from linadd.sources.table_copy import TableCopy
 
 __all__ = ["ParquetSource"]
@@ -50,11 +51,6 @@ class ParquetSource(ArrowSource):
     DataError
         A file that is damaged; a feature that is not of numbers; on reading, a missing value, with its row and column;
         a file that changed after it was opened.
-
-    Warns
-    -----
-    DataWarning
-        Row groups are so large that rows are slow to read at random; gives the `linadd convert` command.
     """
 
     kind = "Parquet"
@@ -80,8 +76,9 @@ class ParquetSource(ArrowSource):
         index = [name for name in schema.names if PANDAS_INDEX.fullmatch(name)]
         self._take_columns(schema.names, len(schema.names), options, dict.fromkeys(index, "an index of pandas"))
         self._take_types([(numpy_type(each), shorten(each)) for each in schema.types], metadata.num_rows)
-        self.chunk_rows = rows_of_bytes(self.n_features * self.dtype.itemsize)
-        self.slow_rows = slow_rows(self, self.path, "the table", (max(sizes), 1), max(sizes))
+        row_bytes = self.n_features * self.dtype.itemsize
+        self.chunk_rows = rows_of_bytes(row_bytes)
+        self.slow_rows = SlowRows(self.n_rows, row_bytes, max(sizes))
 
     @staticmethod
     def matches(head):
@@ -120,8 +117,7 @@ class ParquetSource(ArrowSource):
     def close(self):
         """Close the file where the last read ended, and remove the copy of the rows, if one was made."""
         self._keep(None)
-        if self.slow_rows:
-            self.slow_rows.close()
+        self.slow_rows.close()
 
     def _keep(self, cursor):
         """Keep a cursor for the next read, or None; closes the one that another thread has kept meanwhile."""
@@ -144,7 +140,7 @@ class ParquetSource(ArrowSource):
     def _read_many(self, ranges):
         places, chunks = self._places(), [None] * len(ranges)
         with self._reading("its rows"):
-            copy = self.slow_rows and self.slow_rows.copy_after(self._rows_in_vain(places, ranges), self._copied)
+            copy = self.slow_rows.copy_after(self._rows_in_vain(places, ranges), self._copied)
         for k in sorted(range(len(ranges)), key=ranges.__getitem__):  # each batch is decoded once for all of them
             start, stop = ranges[k]
             with self._reading(f"rows {start + 1} to {stop}"):

@@ -4,7 +4,6 @@ import datetime
 import decimal
 import os
 import pickle
-import shlex
 import tempfile
 
 import numpy as np
@@ -12,8 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from linadd.errors import DataWarning
-from linadd.sources import layout, open_source, parquet, row_copy
+from linadd.sources import open_source, parquet, row_copy
 from tests.checks.check_source import refusal
 
 
@@ -133,28 +131,16 @@ def test_a_place_that_is_kept_serves_one_thread_and_its_columns(opened):
 
 @pytest.fixture
 def large(opened, monkeypatch):
-    """A file of 500 rows in groups of 250, each of which counts as large."""
-    monkeypatch.setattr(layout, "TRAINING_ROWS", 10)
-    monkeypatch.setattr(layout, "CHUNK_BYTES", 100)
+    """A file of 500 rows in groups of 250, in batches of 50, which no copy is too small for."""
     monkeypatch.setattr(row_copy, "LEAST_BYTES", 0)
     monkeypatch.setattr(parquet, "rows_of_bytes", lambda n_bytes: 50)
     labels = pa.array(["p", "q"] * 250).dictionary_encode()
     table = {"a": np.arange(500), "b": np.arange(500.0), "flag": [True, False] * 250, "y": labels, "w": np.arange(500)}
-    with pytest.warns(DataWarning) as caught:
-        source = opened(table, {"row_group_size": 250}, weights="w")
-    return source, [str(each.message) for each in caught]
-
-
-def test_large_row_groups_are_warned_of(large, tmp_path):
-    path = str(tmp_path / "t.parquet")
-    assert large[1] == [
-        f"{path}: the table is stored in chunks of 250 x 1, which is slow to read by rows. Rewrite it once: linadd "
-        f"convert {shlex.quote(path)} {shlex.quote(path.replace('.parquet', '_rows.h5'))}"
-    ]
+    return opened(table, {"row_group_size": 250}, weights="w")
 
 
 def test_rows_of_large_groups_are_copied_once_reading_them_has_cost_as_much(large, tmp_path, monkeypatch):
-    source, folder = large[0], tmp_path / "copies"
+    source, folder = large, tmp_path / "copies"
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
     X = np.column_stack([np.arange(500), np.arange(500), np.arange(500) % 2 == 0])
@@ -185,11 +171,11 @@ def test_a_copy_that_does_not_fit(large, monkeypatch):
 
     monkeypatch.setattr(pa.ipc, "new_file", full)
     message = (
-        f"{large[0].origin}: a copy of its rows does not fit {tempfile.gettempdir()} (No space left on device). Set "
+        f"{large.origin}: a copy of its rows does not fit {tempfile.gettempdir()} (No space left on device). Set "
         "TMPDIR to a larger folder, or rewrite the file: linadd convert"
     )
-    large[0].read_many([(200, 201), (499, 500)])
-    assert refusal(large[0].read_many, [(200, 201), (499, 500)]) == message
+    large.read_many([(200, 201), (499, 500)])
+    assert refusal(large.read_many, [(200, 201), (499, 500)]) == message
 
 
 def test_layout(opened):
