@@ -3,6 +3,7 @@
 import logging
 from contextlib import closing
 from dataclasses import replace
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -53,26 +54,74 @@ class Embedded(NamedTuple):
     density: Density
 
 
-def embed(source, options, plan, memory, progress, census):
-    """One read of the source, after that of its census: scale and centre, and the rows themselves if they fit."""
+def fit_encoder(source, options, plan, census):
+    """The encoder that the options name, fitted to a census; with codes where the plan keeps rows as such."""
     encoder = make_encoder(options.encoder, **options.encoder_options()).fit(census, options.scale)
-    dtype = positions_dtype(encoder)
     if plan.precision != "exact":
         encoder.use_codes(census, source.dtype, plan.precision)
-        dtype = np.dtype(plan.precision)
     elif options.precision != "exact":
         log.info(
             "precision: the rows do not fit the memory limit as %s codes; every pass reads them.", options.precision
         )
+    return encoder
+
+
+def embed(source, options, plan, memory, progress, census):
+    """One read of the source, after that of its census: scale and centre, and the rows themselves if they fit."""
+    encoder = fit_encoder(source, options, plan, census)
+    return embed_together(source, options, [encoder], plan, memory, progress, census)[0]
+
+
+def first_alike(encoders):
+    """Index of the first encoder that places rows like each one: itself where none before does."""
+    return [
+        next(k for k, other in enumerate(encoders) if other is encoder or encoder.places_like(other))
+        for encoder in encoders
+    ]
+
+
+def embed_together(source, options, encoders, plan, memory, progress, census):
+    """What `embed` finds for each of several encoders, in one read; they share labels, costs, folds, equal positions.
+
+    Parameters
+    ----------
+    source : Source
+        Labelled rows.
+    options : Options
+        All but those of the encoders.
+    encoders : list of Encoder
+        Of `fit_encoder`.
+    plan : Plan
+        Says whether the positions of all encoders fit.
+    memory : Memory
+        Account of what is allocated.
+    progress : Progress
+        Told of the rows read.
+    census : Census
+        Of the source.
+
+    Returns
+    -------
+    list of Embedded
+        Where positions are shared, the same array.
+
+    Raises
+    ------
+    DataError
+        On costs or norms that the solvers cannot bear.
+    """
+    first, is_exact = first_alike(encoders), plan.precision == "exact"
     factors = class_factors(census, options.class_weight)
     targets = memory.zeros("labels", source.n_rows, np.int32)
     costs = memory.zeros("costs", source.n_rows, np.float32)
     folds = memory.zeros("folds", source.n_rows, np.int16)
-    n_entries = census.n_filled if plan.is_sparse else None
-    kept = empty_rows(encoder, source.n_rows, n_entries, dtype) if plan.fits else None
-    memory.take(plan.block_bytes(source.n_features))
-    moments, density = CodeMoments(encoder, plan.is_sparse), DensityCounter(encoder, census)
-    is_exact = plan.precision == "exact"
+    n_entries, kept = census.n_filled if plan.is_sparse else None, {}
+    for k in set(first):
+        dtype = positions_dtype(encoders[k]) if is_exact else np.dtype(plan.precision)
+        kept[k] = empty_rows(encoders[k], source.n_rows, n_entries, dtype) if plan.fits else None
+        memory.take(plan.block_bytes(source.n_features))
+    moments = [CodeMoments(encoder, plan.is_sparse) for encoder in encoders]
+    counters = [DensityCounter(encoder, census) for encoder in encoders]
 
     def labelled():
         """The chunks, whose targets and costs are noted as they pass."""
@@ -86,32 +135,41 @@ def embed(source, options, plan, memory, progress, census):
             yield chunk
             progress.read("centre", rows.stop, source.n_rows)
 
-    def located_sums(pieces):
-        """Locate a group of rows; returns the sums of their codes, and their counts."""
-        parts = located(encoder, pieces, kept if is_exact else None)
+    def parts_of(pieces):
+        """The pieces of a group of rows, as positions, for each encoder; kept where all are."""
+        found = {k: located(encoders[k], pieces, rows if is_exact else None) for k, rows in kept.items()}
         if not is_exact:
-            for first_row, X, _ in pieces:
-                locate(encoder, X, kept.positions[first_row : first_row + len(X)])
-        return moments.group(parts), density.group(parts)
+            for (k, rows), (first_row, X, _) in product(kept.items(), pieces):
+                locate(encoders[k], X, rows.positions[first_row : first_row + len(X)])
+        return [found[k] for k in first]
+
+    def located_sums(pieces):
+        """Locate a group of rows; the sums of their codes, and their counts, for each encoder."""
+        parts = zip(moments, counters, parts_of(pieces), strict=True)
+        return [(moment.group(own), counter.group(own)) for moment, counter, own in parts]
 
     with closing(labelled()) as chunks:
         groups = row_groups(chunks, plan.is_sparse)
         if plan.is_sparse:  # one thread: a group fills few of the sums, which are too many to be made for each
             for pieces in groups:
-                parts = located(encoder, pieces, kept)
-                moments.run(parts, moments.codes, moments.sums)
-                density.run(parts, density.weights, density.places)
+                for moment, counter, own in zip(moments, counters, parts_of(pieces), strict=True):
+                    moment.run(own, moment.codes, moment.sums)
+                    counter.run(own, counter.weights, counter.places)
         else:
-            for sums, counts in stream_threads(located_sums, ((pieces,) for pieces in groups), options.n_jobs):
-                moments.add(*sums)
-                density.add(*counts)
-    with np.errstate(over="ignore", invalid="ignore"):
-        centre = moments.centre(options.center, options.scale == "unit")
-        counted = density.finish(moments.mean_code)
-    if not np.isfinite(centre.mean_norm):
-        refuse_norms(census, options.scale)
-    positions = kept if plan.is_sparse or kept is None else kept.positions
-    return Embedded(census, encoder, centre, targets, costs, folds, positions, counted)
+            for sums in stream_threads(located_sums, ((pieces,) for pieces in groups), options.n_jobs):
+                for moment, counter, own in zip(moments, counters, sums, strict=True):
+                    moment.add(*own[0])
+                    counter.add(*own[1])
+    rows = {k: each if plan.is_sparse or each is None else each.positions for k, each in kept.items()}
+    found = []
+    for encoder, moment, counter, k in zip(encoders, moments, counters, first, strict=True):
+        with np.errstate(over="ignore", invalid="ignore"):
+            centre = moment.centre(options.center, options.scale == "unit")
+            density = counter.finish(moment.mean_code)
+        if not np.isfinite(centre.mean_norm):
+            refuse_norms(census, options.scale)
+        found.append(Embedded(census, encoder, centre, targets, costs, folds, rows[k], density))
+    return found
 
 
 def check_costs(costs, C, chunk):

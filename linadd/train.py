@@ -84,16 +84,16 @@ def make_problem(source, embedded, options):
     )  # fmt: skip
 
 
-def plan_of(source, options, census):
+def plan_of(source, options, census, n_copies=1):
     """The plan of a source under the options: rows are sparse if asked for, or if that is cheaper and possible.
 
-    Only sparse rows need a census.
+    Only sparse rows need a census. `n_copies` as in `make_plan`.
     """
     is_thin = source.is_sparse and census.density < DENSEST_SPARSE and options.needs_dense_rows() is None
     is_sparse = options.rows == "sparse" or (options.rows == "auto" and is_thin)
     return make_plan(
         source.n_rows, source.n_features, options.memory_limit, options.training_chunk, options.partial_solutions,
-        options.seed, options.precision, census.n_filled / source.n_rows if is_sparse else 0.0,
+        options.seed, options.precision, census.n_filled / source.n_rows if is_sparse else 0.0, n_copies,
     )  # fmt: skip
 
 

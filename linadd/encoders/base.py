@@ -165,6 +165,13 @@ class Encoder(ABC):
         self.constant = np.flatnonzero(self.scale == 0)
         return self
 
+    def places_like(self, other):
+        """Whether rows have the same positions, and codes, as under another fitted encoder."""
+        own, others = ((each.bits, *each.axes, *each.grid) for each in (self, other))
+        return self.is_local == other.is_local and all(
+            np.array_equal(*pair, equal_nan=True) for pair in zip(own, others, strict=True)
+        )
+
     @property
     def n_features(self):
         """Number of features seen by `fit`."""

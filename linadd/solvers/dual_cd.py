@@ -16,6 +16,7 @@ disjoint rows of a segment, each on its own copy of v, and are merged by an exac
 plan's, whatever the threads.
 """
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -38,7 +39,8 @@ from linadd.solvers.held_codes import is_floor, on_codes
 from linadd.solvers.merging import mean_scores, merge, subtract_centre
 from linadd.solvers.outputs import row_cost
 from linadd.solvers.proximal import Proximal
-from linadd.solvers.stopping import Certifier, GapForecast, relative_gap, squared_norms
+from linadd.solvers.stopping import Certifier, GapForecast, Reading, relative_gap, squared_norms
+from linadd.solvers.together import run_together
 
 
 class State(NamedTuple):
@@ -134,13 +136,12 @@ def sweep(rows, block, active, basis, space, outputs, state, visit, scratch, is_
 
 
 @compiled
-def total_conjugate(block, outputs):
+def total_conjugate(duals, costs, folds, outputs):
     """sum_i conjugate(a_i) of each output."""
-    duals = block.duals
     total = np.zeros(duals.shape[1])
     for i in range(duals.shape[0]):
         for o in range(duals.shape[1]):
-            cost = row_cost(outputs, o, block.costs[i], block.folds[i])
+            cost = row_cost(outputs, o, costs[i], folds[i])
             total[o] += conjugate(outputs.code, np.float64(duals[i, o]), cost)
     return total
 
@@ -162,55 +163,77 @@ class DualCD:
         What is minimised.
     run : Run
         How.
+    others : list of DualCD
+        Machines over the same rows, with which it may share a buffer of positions.
+
+    Attributes
+    ----------
+    is_waiting : bool
+        Asks for a certificate (`reading`, `take`) before it goes on.
+    is_over : bool
+        The stopping rule, or a limit, is met.
     """
 
-    def __init__(self, problem, run):
-        self.problem, self.run, self.plan = problem, run, run.plan
-        encoder, n_outputs, n_partial = problem.encoder, problem.n_outputs, run.plan.n_partial
-        self.encoder, self.n_outputs, self.basis = encoder, n_outputs, encoder.basis
+    def __init__(self, problem, run, others=()):
+        self.run, self.plan, self.encoder, self.basis = run, run.plan, problem.encoder, problem.encoder.basis
+        self.n_outputs, n_outputs, n_partial = problem.n_outputs, problem.n_outputs, run.plan.n_partial
         lanes = 1 if n_outputs == 1 else N_LANES
-        shape = (-(-n_outputs // lanes), *coef_shape(encoder, lanes))
+        shape = (-(-n_outputs // lanes), *coef_shape(self.encoder, lanes))
         self.state = State(aligned_zeros(shape), np.zeros((5, n_outputs)))
-        # LIBLINEAR's rule is about LIBLINEAR's own steps.
-        self.proximal = Proximal(problem, shape, run.stop_on == "gap")
         # A single partial solution works on the state itself.
         self.parts = aligned_zeros((n_partial, *shape)) if n_partial > 1 else self.state.coef[None]
         self.part_terms = np.zeros((n_partial, 5, n_outputs)) if n_partial > 1 else self.state.terms[None]
         self.visits = [make_visit(n_outputs) for _ in range(n_partial)]
-        self.scratches = [make_scratch(encoder, problem.centre.zero) for _ in range(n_partial)]
+        self.scratches = [make_scratch(self.encoder, problem.centre.zero) for _ in range(n_partial)]
         self.average, self.n_averaged = np.zeros(shape), 0
-        run.memory.take(coef_bytes(encoder, n_outputs, n_partial))
-        self.reader = BlockReader(problem, run.plan, run.memory, run.n_threads)
+        run.memory.take(coef_bytes(self.encoder, n_outputs, n_partial))
+        readers = [machine.reader for machine in others]
+        self.reader = BlockReader(problem, run.plan, run.memory, run.n_threads, readers)
+        self.conjugates = np.zeros(n_outputs)
+        self.set_problem(problem)
+
+    def set_problem(self, problem):
+        """Make the problem, at the present point, the one that is solved."""
+        run, n_outputs = self.run, self.n_outputs
+        self.problem = problem
+        # LIBLINEAR's rule is about LIBLINEAR's own steps.
+        self.proximal = Proximal(problem, self.state.coef.shape, run.stop_on == "gap")
         self.certifier = Certifier(problem, run.memory, run.plan.n_rows, run.n_threads)
         coded = on_codes(problem)
         self.code_certifier = None if coded is None else Certifier(coded, run.memory, run.plan.n_rows)
         self.gap_on_codes, self.is_at_floor = None, False
         least_violation = 0.0 if run.stop_on == "violation" else min(1e-3, 0.1 * run.tol)
         self.outputs = problem.outputs(least_violation)
-        self.conjugates = np.zeros(n_outputs)
         self.forecast = GapForecast(n_outputs, problem.loss.is_smooth)
         self.history, self.last_certified = [], 0
         self.is_open = np.ones(n_outputs, bool)  # not frozen
+        self.is_waiting = self.is_over = self.converged = self.interrupted = False
+
+    def raise_cost(self, cost):
+        """Go on with higher values of C, float64 (n_outputs,), from the present dual variables, which stay feasible.
+
+        Multiplied by the ratio of the values, as the bounded ones will be, they took up to twice the passes (tenfold
+        steps on pedestrians and ijcnn1, all losses).
+        """
+        self.state.coef[...] = self.proximal.dual_coef(self.state.coef)
+        self.set_problem(replace(self.problem, cost=cost))
+        self.proximal.rest()
+        self.conjugates = total_conjugate(
+            self.reader.duals, self.problem.costs, self.problem.folds, self.outputs
+        )  # fmt: skip
+        self.forecast.dual = self.estimate()[1]
 
     def solve(self):
         """Run epochs until the stopping rule is met; returns a SolverResult."""
-        converged = interrupted = False
-        for epoch in range(self.run.max_epochs):
-            self.start_epoch()
-            for index, block in self.reader.blocks(epoch):
-                self.visit(block, epoch, index)
-                interrupted = self.run.should_stop()
-                if interrupted:
-                    break
-            figures, is_over = self.run.look(self.point)
-            is_last = interrupted or is_over or epoch == self.run.max_epochs - 1
-            converged = self.finish_epoch(epoch, is_last, figures)
-            if converged or is_last or self.is_at_floor:
-                break
-        certifier = self.certifier
+        run_together([self])
+        return self.result()
+
+    def result(self):
+        """The best point so far, as a SolverResult."""
+        certifier, passes = self.certifier, len(self.history)
         return SolverResult(
-            certifier.coef, certifier.intercept, converged, epoch + 1, self.reader.reads + certifier.reads,
-            self.history, certifier.certificate, interrupted, self.gap_on_codes,
+            certifier.coef, certifier.intercept, self.converged, passes, self.reader.reads + certifier.reads,
+            self.history, certifier.certificate, self.interrupted, self.gap_on_codes,
         )  # fmt: skip
 
     def start_epoch(self):
@@ -232,7 +255,7 @@ class DualCD:
         random = self.plan.generator(epoch, index)
         active = np.ones((len(block.norms), self.n_outputs), np.uint8)
         active[:, ~self.is_open] = 0
-        before = total_conjugate(block, self.outputs)
+        before = total_conjugate(block.duals, block.costs, block.folds, self.outputs)
         for visit in self.visits:
             visit.limits[0], visit.limits[1] = -np.inf, np.inf
         for k in range(self.plan.n_sweeps):
@@ -244,7 +267,7 @@ class DualCD:
             for start in range(0, len(rows), self.plan.segment_rows):
                 self.segment(rows[start : start + self.plan.segment_rows], block, active, k == 0)
             self.note_violation(is_first=k == 0)
-        self.conjugates += total_conjugate(block, self.outputs) - before
+        self.conjugates += total_conjugate(block.duals, block.costs, block.folds, self.outputs) - before
 
     def segment(self, rows, block, active, is_first):
         """Partial solutions on disjoint rows from the same point, then their merge."""
@@ -308,48 +331,55 @@ class DualCD:
         coef = np.ascontiguousarray(self.candidates()[-1])
         return coef, self.state.terms[INTERCEPT] - self.problem.mean_scores(coef)
 
-    def finish_epoch(self, epoch, is_last, figures):
-        """Record the epoch; certify if the estimate says that the rule is met. Returns whether it is."""
+    def end_epoch(self):
+        """Note the epoch; ask for a certificate if it is the last, or the estimate says that the rule is met."""
+        run, epoch = self.run, len(self.history) + 1
+        figures, is_over = run.look(self.point)
         primal, dual = self.estimate()
         self.proximal.steer(self.proximal.dual_coef(self.state.coef) - self.state.coef, primal - dual)
         gaps = self.forecast.update(primal, dual)
         gap = float(gaps.max())
         violation = float((self.violation[1] - self.violation[0]).max())
-        record = {
-            "epoch": epoch + 1, "objective": float(primal.sum()), "dual_objective": float(dual.sum()),
+        self.history.append({
+            "epoch": epoch, "objective": float(primal.sum()), "dual_objective": float(dual.sum()),
             "gap": gap if np.isfinite(gap) else None, "certified_gap": None,
             # Minus infinity: logistic rows at their first visit have no violation yet.
             "violation": violation if violation >= 0 else None, **figures,
-        }  # fmt: skip
-        by_violation = self.run.stop_on == "violation"
-        is_likely = ~self.is_open | (gaps <= self.run.tol)
-        is_met = 0 <= violation <= self.run.tol if by_violation else is_likely.all()
-        overdue = not by_violation and epoch + 1 >= 2 * self.last_certified + 8
+        })  # fmt: skip
+        by_violation = run.stop_on == "violation"
+        is_likely = ~self.is_open | (gaps <= run.tol)
+        is_met = 0 <= violation <= run.tol if by_violation else is_likely.all()
+        overdue = not by_violation and epoch >= 2 * self.last_certified + 8
         # Half of the outputs that are left: as many certificates as the logarithm of their number.
-        can_freeze = self.run.freezes and 2 * (is_likely & self.is_open).sum() >= self.is_open.sum()
-        if is_met or is_last or overdue or can_freeze:
-            certified = self.certify()
-            record["certified_gap"] = float(certified.max())
-            self.forecast.learn(certified)
-            self.last_certified = epoch + 1
-            is_met = is_met if by_violation else record["certified_gap"] <= self.run.tol
-            if self.run.freezes:
-                self.is_open = certified > self.run.tol
-        self.history.append(record)
-        self.run.on_epoch(record)
-        return is_met
+        can_freeze = run.freezes and 2 * (is_likely & self.is_open).sum() >= self.is_open.sum()
+        self.converged = by_violation and is_met
+        self.is_last = is_over or epoch == run.max_epochs
+        self.is_waiting = is_met or overdue or can_freeze or self.is_last or self.interrupted
 
-    def certify(self):
-        """Judge the last point and the average over the pass; returns the certified gap of each output."""
-        candidates, start = self.candidates(), self.state.terms[INTERCEPT]
+    def reading(self):
+        """What a certificate asks of the rows: the last point and the average over the pass, for what is open."""
         which = np.flatnonzero(self.is_open)
-        gaps, self.gap_on_codes = self.certifier.certify(candidates, self.reader.duals, start, which).gaps, None
-        if self.code_certifier is not None and (gaps > self.run.tol).any():
-            above = np.flatnonzero(gaps > self.run.tol)
-            self.code_certifier.certify(candidates, self.reader.duals, start, above)
+        return Reading(
+            self.certifier, self.candidates(), self.reader.duals, self.state.terms[INTERCEPT], which
+        )  # fmt: skip
+
+    def take(self, reading):
+        """Take the certificate that was asked for: go on, or be over."""
+        tol, gaps, self.gap_on_codes = self.run.tol, reading.finish().gaps, None
+        if self.code_certifier is not None and (gaps > tol).any():
+            above = np.flatnonzero(gaps > tol)
+            self.code_certifier.certify(reading.candidates, self.reader.duals, reading.start, above)
             coded = relative_gap(self.code_certifier.primal[above], self.code_certifier.dual[above])
-            self.gap_on_codes, self.is_at_floor = float(coded.max()), is_floor(gaps[above], coded, self.run.tol).all()
-        return gaps
+            self.gap_on_codes, self.is_at_floor = float(coded.max()), is_floor(gaps[above], coded, tol).all()
+        self.history[-1]["certified_gap"] = float(gaps.max())
+        self.forecast.learn(gaps)
+        self.last_certified = len(self.history)
+        if self.run.stop_on == "gap":
+            self.converged = bool(gaps.max() <= tol)
+        if self.run.freezes:
+            self.is_open = gaps > tol
+        self.is_waiting = False
+        self.is_over = self.converged or self.is_last or self.interrupted or self.is_at_floor
 
 
 def make_visit(n_outputs):

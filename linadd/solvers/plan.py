@@ -99,8 +99,9 @@ def row_bytes(n_features, precision="exact", row_entries=0.0):
 
 
 def make_plan(
-    n_rows, n_features, memory_limit, training_chunk=1000, n_partial="auto", seed=0, precision="exact", row_entries=0.0
-):
+    n_rows, n_features, memory_limit, training_chunk=1000, n_partial="auto", seed=0, precision="exact", row_entries=0.0,
+    n_copies=1,
+):  # fmt: skip
     """The plan of `architecture.md` 9.
 
     Parameters
@@ -120,6 +121,8 @@ def make_plan(
         only cost exactness.
     row_entries : float
         Entries of a row that solvers keep, on the average, if rows are sparse; else 0.
+    n_copies : int
+        Embeddings whose positions of the same rows are in memory together.
 
     Raises
     ------
@@ -133,9 +136,9 @@ def make_plan(
     if n_partial < 1:
         raise ConfigError(f"partial_solutions: {n_partial} is below 1.")
     segment_rows = -(-n_rows // SEGMENTS_PER_EPOCH)
-    bytes_of_row = row_bytes(n_features, "exact", row_entries)
+    bytes_of_row = n_copies * row_bytes(n_features, "exact", row_entries)
     rows_that_fit = int(memory_limit // 2 // bytes_of_row)
-    if n_rows <= memory_limit // 2 // row_bytes(n_features, precision, row_entries):
+    if n_rows <= memory_limit // 2 // (n_copies * row_bytes(n_features, precision, row_entries)):
         chunk_rows = min(training_chunk, n_rows)
         n_chunks = -(-n_rows // chunk_rows)
         return Plan(

@@ -83,3 +83,7 @@ class Proximal:
         own, self.kappa = self.dual_coef(coef), self.next_kappa
         self.centre[...] = coef
         coef[...] = self.lanes(self.share) * (own + self.lanes(self.kappa) * self.centre)
+
+    def rest(self):
+        """Begin at a w that is the point of its duals."""
+        self.kappa = np.zeros_like(self.kappa)

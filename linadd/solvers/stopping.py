@@ -296,61 +296,9 @@ class Certifier:
         Certificate
             With the best primal and dual point of all calls so far.
         """
-        which = np.arange(self.n_outputs) if which is None else which
-        coef = np.ascontiguousarray(np.concatenate([candidate[:, :, which] for candidate in candidates], axis=2))
-        factors = np.ones((2, self.n_outputs))
-        if self.problem.intercept == "free":
-            factors = balancing_factors(class_sums(duals, self.problem.targets, self.problem.positive))
-        decisions = self.memory.zeros("decisions", (self.n_rows, coef.shape[2]), np.float64)
-        self.read(coef, duals, factors.take(which, axis=1), decisions, which)
-        for k, candidate in enumerate(candidates):
-            columns = decisions[:, k * len(which) : (k + 1) * len(which)]
-            self.judge(candidate, columns, start, which)
-        self.memory.release(decisions)
-        return self.certificate
-
-    def read(self, coef, duals, factors, decisions, which):
-        """One read: decisions of every row, and the dual objective of the outputs `which`."""
-        problem, encoder, outputs = self.problem, self.problem.encoder, self.problem.outputs().take(which)
-        shape = (encoder.n_features, encoder.n_basis, len(which))
-        is_sparse, total = problem.centre.is_sparse, np.zeros(shape)
-        if is_sparse:
-            decisions += scores_of_zero(encoder, coef)
-
-        def certify_group(pieces):
-            """Write the decisions of a group of rows; returns its sums, conjugates and balance.
-
-            Sums of sparse rows are added at once, since a group fills few of them: one thread then takes all groups.
-            """
-            sums, scratch = total if is_sparse else np.zeros(shape), make_scratch(encoder, is_sparse)
-            conjugates, balance = np.zeros(len(which)), np.zeros(len(which))
-            for first_row, X, weight in pieces:
-                rows = slice(first_row, first_row + len(weight))
-                signed = np.empty((len(weight), len(which)))
-                own = duals[rows].take(which, axis=1)  # C-contiguous, which an index is not
-                signed_dual_rows(
-                    outputs, own, problem.targets[rows], problem.costs[rows], problem.folds[rows], factors, signed,
-                    conjugates, balance,
-                )  # fmt: skip
-                certify_rows(
-                    values_of(X), encoder.axes, encoder.basis, coef, signed, decisions[rows], sums, scratch
-                )  # fmt: skip
-            return sums, conjugates, balance
-
-        conjugates, balance = np.zeros(len(which)), np.zeros(len(which))
-        with closing(problem.source.chunks()) as chunks:
-            tasks = ((pieces,) for pieces in row_groups(chunks, is_sparse))
-            for sums, *others in stream_threads(certify_group, tasks, 1 if is_sparse else self.n_threads):
-                if not is_sparse:
-                    total += sums
-                for target, part in zip((conjugates, balance), others, strict=True):
-                    target += part
-        self.reads += 1
-        if is_sparse:
-            total += problem.centre.mean_code[:, :, None] * balance  # of every row, which the sums of entries lack
-        norms = dual_squared_norms(problem, total, balance)
-        dual = conjugates - 0.5 * norms - 0.5 * problem.intercept_square * balance**2 * (problem.intercept != "free")
-        self.dual[which] = np.maximum(self.dual[which], dual)
+        reading = Reading(self, candidates, duals, start, which)
+        read_together([reading], self.n_threads)
+        return reading.finish()
 
     def judge(self, candidate, decisions, start, which):
         """Primal objective of a candidate for the outputs `which`; keeps it where it is the best."""
@@ -373,3 +321,92 @@ class Certifier:
             if primal < self.primal[o]:
                 self.primal[o], self.intercept[o] = primal, intercept
                 self.coef[:, :, o] = candidate[:, :, o]
+
+
+class Reading:
+    """What one read of all rows finds for one Certifier: decisions of its candidates, and the dual objective.
+
+    Parameters
+    ----------
+    certifier : Certifier
+        What it is for.
+    candidates, duals, start, which
+        As in `Certifier.certify`.
+    """
+
+    def __init__(self, certifier, candidates, duals, start, which=None):
+        self.certifier, self.candidates, self.duals, self.start = certifier, candidates, duals, start
+        self.problem = problem = certifier.problem
+        self.which = which = np.arange(certifier.n_outputs) if which is None else which
+        self.coef = np.ascontiguousarray(np.concatenate([each[:, :, which] for each in candidates], axis=2))
+        factors = np.ones((2, certifier.n_outputs))
+        if problem.intercept == "free":
+            factors = balancing_factors(class_sums(duals, problem.targets, problem.positive))
+        self.factors, self.outputs = factors.take(which, axis=1), problem.outputs().take(which)
+        shape = (certifier.n_rows, self.coef.shape[2])
+        self.decisions = certifier.memory.zeros("decisions", shape, np.float64)
+        self.is_sparse = problem.centre.is_sparse
+        if self.is_sparse:
+            self.decisions += scores_of_zero(problem.encoder, self.coef)
+        self.sums = np.zeros((problem.encoder.n_features, problem.encoder.n_basis, len(which)))
+        self.conjugates, self.balance = np.zeros(len(which)), np.zeros(len(which))
+
+    def group(self, pieces):
+        """Write the decisions of a group of rows; returns its sums, conjugates and balance.
+
+        Sums of sparse rows are added at once, since a group fills few of them: one thread then takes all groups.
+        """
+        problem, encoder = self.problem, self.problem.encoder
+        sums = self.sums if self.is_sparse else np.zeros_like(self.sums)
+        scratch = make_scratch(encoder, self.is_sparse)
+        conjugates, balance = np.zeros_like(self.conjugates), np.zeros_like(self.balance)
+        for first_row, X, weight in pieces:
+            rows = slice(first_row, first_row + len(weight))
+            signed = np.empty((len(weight), len(self.which)))
+            own = self.duals[rows].take(self.which, axis=1)  # C-contiguous, which an index is not
+            signed_dual_rows(
+                self.outputs, own, problem.targets[rows], problem.costs[rows], problem.folds[rows], self.factors,
+                signed, conjugates, balance,
+            )  # fmt: skip
+            certify_rows(
+                values_of(X), encoder.axes, encoder.basis, self.coef, signed, self.decisions[rows], sums, scratch
+            )  # fmt: skip
+        return sums, conjugates, balance
+
+    def add(self, sums, conjugates, balance):
+        """Add what `group` found, in the order of the rows."""
+        if not self.is_sparse:
+            self.sums += sums
+        self.conjugates += conjugates
+        self.balance += balance
+
+    def finish(self):
+        """Note the dual objective, judge the candidates and free the decisions; the Certificate so far."""
+        problem, certifier, which, balance = self.problem, self.certifier, self.which, self.balance
+        certifier.reads += 1
+        if self.is_sparse:
+            self.sums += problem.centre.mean_code[:, :, None] * balance  # of every row, which the entries' sums lack
+        penalised = problem.intercept_square * balance**2 * (problem.intercept != "free")
+        dual = self.conjugates - 0.5 * dual_squared_norms(problem, self.sums, balance) - 0.5 * penalised
+        certifier.dual[which] = np.maximum(certifier.dual[which], dual)
+        for k, candidate in enumerate(self.candidates):
+            columns = self.decisions[:, k * len(which) : (k + 1) * len(which)]
+            certifier.judge(candidate, columns, self.start, which)
+        certifier.memory.release(self.decisions)
+        return certifier.certificate
+
+
+def read_together(readings, n_threads):
+    """One read of the rows that several Readings, of one source, are of; threads never change what they find."""
+    problem = readings[0].problem
+    is_sparse = problem.centre.is_sparse
+
+    def found(pieces):
+        """What each reading finds in a group of rows."""
+        return [reading.group(pieces) for reading in readings]
+
+    with closing(problem.source.chunks()) as chunks:
+        tasks = ((pieces,) for pieces in row_groups(chunks, is_sparse))
+        for parts in stream_threads(found, tasks, 1 if is_sparse else n_threads):
+            for reading, part in zip(readings, parts, strict=True):
+                reading.add(*part)

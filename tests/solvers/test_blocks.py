@@ -1,5 +1,7 @@
 """Blocks: every training chunk read once a pass, its rows with their own duals, whatever was read ahead."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,7 @@ from linadd.embedding import embed
 from linadd.encoders.exact import encode
 from linadd.encoders.rows import locate, positions_dtype
 from linadd.options import Options
-from linadd.solvers.blocks import READ_AHEAD_SHARE, BlockReader, measured
+from linadd.solvers.blocks import READ_AHEAD_SHARE, BlockReader, blocks_together, depth_of, measured
 from linadd.solvers.memory import Memory
 from linadd.solvers.plan import Plan
 from linadd.sources.arrays import ArraySource
@@ -125,6 +127,33 @@ def test_rows_keep_their_labels_costs_and_duals_from_pass_to_pass():
         assert indices == list(range(5))
 
 
+def test_readers_of_several_encoders_share_a_pass_and_equal_positions():
+    X, y = toy(95)
+    choices = {"training_chunk": 10, "memory_limit": 1000, "knots": "uniform"}
+    settings = [{"n_bins": 3}, {"n_bins": 5}, {"n_bins": 3, "degree": 2}, {"encoder": "fourier"}]
+    source = CountingSource(X, y)
+    problems = [replace(make_run(X, y, **choices | each)[0], source=source, positions=None) for each in settings]
+    plan = Plan(95, 10, 2, 3, 1, 10, False, 0)
+    readers = []
+    for problem in problems:
+        readers.append(BlockReader(problem, plan, Memory(10**6), others=readers))
+    assert [readers.index(next(each for each in readers if each.rows is own.rows)) for own in readers] == [0, 1, 0, 3]
+    alone = [BlockReader(replace(problem, source=ArraySource(X, y)), plan, Memory(10**6)) for problem in problems]
+    for epoch in range(2):
+        singles = zip(*(reader.blocks(epoch) for reader in alone), strict=True)
+        for (index, blocks), expected in zip(blocks_together(readers, epoch), singles, strict=True):
+            for block, (own_index, own) in zip(blocks, expected, strict=True):
+                assert index == own_index
+                for found, wanted in zip(block[:7], own[:7], strict=True):
+                    np.testing.assert_array_equal(found, wanted)
+                own.duals[...] += 1 + np.arange(len(own.duals))[:, None]
+                block.duals[...] = own.duals
+        assert len(source.ranges) == 10 * (epoch + 1)  # once for all four
+    for reader, other in zip(readers, alone, strict=True):
+        np.testing.assert_array_equal(reader.duals, other.duals)
+        assert reader.reads == other.reads == 2
+
+
 def test_duals_of_a_block_are_kept_when_the_epoch_ends_there():
     problem, plan, memory, _ = position_problem()
     reader = BlockReader(problem, plan, memory)
@@ -143,11 +172,12 @@ def test_reading_ahead_stays_within_the_memory_that_is_left():
         left = 1 + int((chunks * position_bytes + read_bytes) / READ_AHEAD_SHARE)
         memory.left = left + plan.n_rows * problem.n_outputs * 4
         reader = BlockReader(problem, plan, memory)
-        assert reader.depth == depth  # chunks waiting, at most a block; one more is in the hands of each thread
+        # Chunks waiting, at most a block; one more is in the hands of each thread.
+        assert depth_of([reader], [reader.rows]) == depth
     blocks = reader.blocks(0)
     next(blocks)
     blocks.close()
-    assert len(source.ranges) <= plan.block_chunks + reader.depth + 2
+    assert len(source.ranges) <= plan.block_chunks + depth_of([reader], [reader.rows]) + 2
 
 
 def test_an_error_of_a_read_is_raised_by_the_block_that_needs_it():

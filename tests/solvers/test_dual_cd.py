@@ -1,5 +1,7 @@
 """Dual coordinate descent against its slow twin, step by step under a dictated order, and its laws."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -297,3 +299,24 @@ def test_a_free_intercept_moves_at_tiny_costs(loss):
     X, y = toy(n_rows=300)
     problem, run = make_run(X, (y > 0) | (X[:, 0] > 0), loss=loss, C=1e-8, tol=1e-3)
     assert DualCD(problem, run).solve().converged
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_higher_cost_begins_at_the_same_dual_point(loss, setting):
+    X, y = toy()
+    problem, run = make_run(X, y, loss=loss, C=1.0, max_epochs=500, **SETTINGS[setting])
+    machine = DualCD(problem, run)
+    machine.solve()
+    duals = machine.reader.duals.copy()
+    machine.raise_cost(np.array([4.0]))
+    np.testing.assert_array_equal(machine.reader.duals, duals)
+    w = weights_of(problem, machine.problem.encoder_coef(machine.state.coef))
+    np.testing.assert_allclose(w, (duals * signs_of(problem)).T @ explicit_codes(problem), rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(machine.conjugates, conjugates(machine.problem, duals).sum(axis=0), rtol=1e-6)
+    result = machine.solve()
+    cold = DualCD(replace(problem, cost=np.array([4.0])), run).solve()
+    assert result.converged and cold.converged
+    assert result.history[0]["dual_objective"] > cold.history[0]["dual_objective"]
+    bounds = [(each.certificate.dual[0], each.certificate.primal[0]) for each in (result, cold)]
+    assert max(low for low, _ in bounds) <= min(high for _, high in bounds) * (1 + 1e-9)

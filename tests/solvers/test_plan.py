@@ -126,3 +126,10 @@ def test_counts_below_one_are_refused(options, message):
     with pytest.raises(ConfigError) as caught:
         make_plan(100, 5, 10**6, **options)
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("precision", ["exact", "uint8"])
+@pytest.mark.parametrize("limit", [40_000, 100_000, 10**6])
+def test_copies_of_the_rows_share_the_limit(limit, precision):
+    plan = make_plan(5000, N_FEATURES, 3 * limit, precision=precision, n_copies=3)
+    assert plan == make_plan(5000, N_FEATURES, limit, precision=precision)
