@@ -33,7 +33,7 @@ The tree, in the order in which data flow; a module imports from those above it 
     doctor/             what is wrong with a data set, how much it matters, and what to do about it
     estimate.py         memory and time of a training run, foreseen from a probe
     stream.py           stochastic gradient over rows as they come
-    search.py           C, folds and settings of a grid trained on shared reads; the best of them
+    search/             C, folds and settings of a grid trained on shared reads; the best of them
     liblinear_model.py  model files of LIBLINEAR
     models.py           load_model: class key of a file -> class
     estimator_input.py  rows as scikit-learn's users hand them over -> a source

@@ -46,6 +46,13 @@ def parse_values(value):
 Folds = Annotated[int, typer.Option("--folds", min=1, help="Folds; 1 holds out a single fifth of the rows.")]
 Metric = Annotated[str, typer.Option("--metric", metavar="|".join(METRICS), help="Held-out figure to choose by.")]
 OneSE = Annotated[bool, typer.Option("--one-se", help="The most regularised setting within one standard error.")]
+Sequential = Annotated[
+    bool,
+    typer.Option(
+        "--sequential",
+        help="Train the values of C one after the other, each from the last one's duals: more reads, less memory.",
+    ),
+]
 
 
 def search_options(
@@ -65,13 +72,15 @@ def search_options(
     folds: Folds = 5,
     metric: Metric = "error",
     one_se: OneSE = False,
+    sequential: Sequential = False,
     **values,
 ):
     """Choose options by cross-validation, and train.
 
-    All values of C and folds are trained together on the same reads; values of the other options follow one after the
-    other. Exit status as for `train`. Ctrl-C once ends the search after the present block and trains the best of what
-    is finished; once more, during that training, ends it too.
+    All values of C and folds are trained together on the same reads, and so are the values of the other options as far
+    as the memory limit holds them. Exit status as for `train`. Ctrl-C once ends the search after the present block:
+    the table keeps all that was begun, with its gap, and the best of what is finished is trained; once more, during
+    that training, ends it too.
     """
     lists = {name: values.pop(name) for name in LISTED}
     given = given_names(context)
@@ -84,7 +93,10 @@ def search_options(
         drop=drop, cache=cache,
     )  # fmt: skip
     terminal.say(f"{source.origin}: {source.n_rows:,} rows of {source.n_features:,} features ({source.dtype})")
-    found, trained = run(terminal, source, options, (lists["C"], folds, grid, metric, one_se))
+    found, trained = run(terminal, source, options, {
+        "costs": lists["C"], "n_folds": folds, "grid": grid, "metric": metric, "one_se": one_se,
+        "sequential": sequential,
+    })  # fmt: skip
     trained.save(model)
     refitted = describe(trained, found.best, model)
     names = ("C", *grid)
@@ -111,7 +123,7 @@ def run(terminal, source, options, choices):
         StopRequest(lambda: terminal.say(FIRST_STOP)) as stop,
         SettingProgress(terminal, source, options, stop) as told,
     ):
-        found = search(source, options, *choices, told)
+        found = search(source, options, progress=told, **choices)
     terminal.say(f"training the chosen setting on all rows: {named(found.choice['best'])}")
     with (
         StopRequest(lambda: terminal.say(SECOND_STOP)) as stop,
@@ -121,7 +133,7 @@ def run(terminal, source, options, choices):
 
 
 class SettingProgress:
-    """The progress of `train` for each setting in turn, after a line that names it."""
+    """The progress of `train` for the settings that are trained together, after a line that names each."""
 
     def __init__(self, terminal, source, options, stop):
         self.terminal, self.n_rows, self.options, self.stop = terminal, source.n_rows, options, stop
@@ -145,6 +157,12 @@ class SettingProgress:
         """A line for the setting that begins."""
         self.shown.close()
         self.terminal.say(f"setting {number} of {n_settings}{': ' if values else ''}{named(values)}")
+        self.begin()
+
+    def cost(self, C):
+        """A line for the value of C that begins."""
+        self.shown.close()
+        self.terminal.say(f"C {C:g}")
         self.begin()
 
     def read(self, phase, n_rows, n_total):

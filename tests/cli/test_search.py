@@ -104,10 +104,21 @@ def test_ctrl_c_ends_the_search_and_trains_the_best_so_far(linadd, data, tmp_pat
     run = linadd("search", data / "train.h5", tmp_path / "m.safetensors", *FAST, "--degree", "0,1", "--json")
     assert run.status == 3 and Pressed.n == 2
     assert run.record["search_interrupted"] and not run.record["interrupted"] and run.record["converged"]
-    assert {row["degree"] for row in run.record["table"]} == {0}
-    assert load_model(tmp_path / "m.safetensors").options["degree"] == 0
+    # Both settings were on the same stream: the table has them as they were after its first block.
+    assert [(row["degree"], row["passes"]) for row in run.record["table"]] == [(0, 1), (0, 1), (1, 1), (1, 1)]
+    assert all(row["gap"] > 0 for row in run.record["table"])
+    assert load_model(tmp_path / "m.safetensors").options.items() >= run.record["best"].items()
     said = "Stopping the search after this block; the best so far is then trained. Ctrl-C again aborts."
     assert said in run.err.splitlines()
+
+
+def test_values_of_C_in_turn_are_told_of_one_by_one(linadd, data, tmp_path):
+    run = linadd("search", data / "train.h5", tmp_path / "m.safetensors", *FAST, "--sequential", "--degree", "0,1")
+    assert run.status == 0
+    told = [line for line in run.err.splitlines() if line.startswith(("setting", "C "))]
+    settings = [f"setting {k} of 2: n_bins 4, degree {degree}, penalty_order 1" for k, degree in ((1, 0), (2, 1))]
+    assert told == [*settings, "C 0.1", "C 1"]
+    assert len(load_model(tmp_path / "m.safetensors").summary["search"]["table"]) == 4
 
 
 def test_a_refit_above_tol_exits_with_3(linadd, data, tmp_path):
