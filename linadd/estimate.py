@@ -23,7 +23,7 @@ from linadd.train import Progress, make_problem, make_run, plan_of, sample_rows_
 
 __all__ = ["Estimate", "estimate"]
 
-PROBE_VALUES = 2_000_000
+PROBE_VALUES = 8_000_000  # fewer rows of wide data would tell of what a pass costs whatever the rows
 LEAST_ROWS, MOST_ROWS = 200, 20_000
 N_SPANS = 8  # pieces of the file that the probe is read from
 N_CHUNKS = 16  # training chunks that are read for their time
