@@ -3,12 +3,13 @@
     python scripts/bench_search.py --data FOLDER [--sets ijcnn1] [--losses squared_hinge] [--rows 10000] [--json]
 
 path      20 values of C by `search`, one fold held out, against one training of the same number of passes. Bars: 6
-          times its time, 1 times its reads (of the passes: the search reads once more, to score).
-grid      n_bins 5, 10, 20 and 10 values of C by one search, against the sum of three; in memory and out of core.
+          times its time, 1 times its reads (of the passes: the search reads once more to score, and for a certificate
+          whenever half of the outputs may be done).
+grid      n_bins 5, 10, 20 and 10 values of C by one search, against the sum of three.
 in turn   the 20 values of C one after the other, each from the duals of the last, against one stream.
 
-Data as in `bench_passes.py`, the first --rows of them. CPU seconds are those of the process: only their ratios in one
-run mean anything.
+The first two in memory and out of core. Data as in `bench_passes.py`, the first --rows of them. CPU seconds are those
+of the process: only their ratios in one run mean anything.
 """
 
 import argparse
@@ -115,8 +116,8 @@ def main(arguments=None):
             timed(search, source, options, path_costs[:1], 1)  # compiled
             timed(search, source, small, path_costs[:2], 1)
             for one, own, costs in (
-                (path, options, path_costs), (grid, options, grid_costs), (grid, small, grid_costs),
-                (in_turn, options, path_costs),
+                (path, options, path_costs), (path, small, path_costs), (grid, options, grid_costs),
+                (grid, small, grid_costs), (in_turn, options, path_costs),
             ):  # fmt: skip
                 row = {"data": name, "loss": loss, "memory_limit": own.memory_limit} | one(source, own, costs)
                 records.append(row)

@@ -58,10 +58,12 @@ def test_bench_search(run, tmp_path):
     X = random.standard_normal((12_000, 5)).astype(np.float32)
     y = np.where(X[:, 0] ** 2 + X[:, 1] + random.standard_normal(12_000) > 1, 1, -1).astype(np.int8)
     np.savez(tmp_path / "ijcnn1.npz", X_train=X, y_train=y)
-    own = ("--rows", 12_000, "--losses", "squared_hinge", "--max-epochs", 3)
-    path, in_memory, in_blocks, in_turn = run("bench_search", "--data", tmp_path, *own)
-    assert [path["what"], in_memory["what"], in_blocks["what"], in_turn["what"]] == ["path", "grid", "grid", "in turn"]
-    assert path["reads"] <= path["base_reads"] + 2  # held-out scores, and a certificate of those that are done early
+    own = ("--rows", 12_000, "--losses", "squared_hinge", "--max-epochs", 2)
+    rows = run("bench_search", "--data", tmp_path, *own)
+    assert [row["what"] for row in rows] == ["path", "path", "grid", "grid", "in turn"]
+    path, _, in_memory, in_blocks, in_turn = rows
+    for row in rows[:2]:  # held-out scores, and certificates of those that are done early
+        assert row["base_reads"] < row["reads"] <= row["base_reads"] + 3
     assert in_memory["reads"] < 0.5 * in_memory["base_reads"] and in_blocks["reads"] < in_blocks["base_reads"]
     assert in_turn["reads"] > in_turn["base_reads"] and all(row["ratio"] > 0 for row in (path, in_turn))
 
