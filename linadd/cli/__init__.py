@@ -1,6 +1,7 @@
 """The command line: one verb a file; here the list of verbs, and `main`."""
 
 import errno
+import os
 import sys
 
 import typer
@@ -78,6 +79,7 @@ def main(arguments=None):
         Exit status: 0 done, 1 data or run failed, 2 usage, 3 stopped before tolerance, 130 interrupted.
     """
     arguments = sys.argv[1:] if arguments is None else list(arguments)
+    open_closed_streams()
     escape_unknown_letters()
     try:
         status = build().main(arguments or ["--help"], prog_name="linadd", standalone_mode=False)
@@ -95,6 +97,13 @@ def main(arguments=None):
     except (KeyboardInterrupt, typer.Abort):  # while the modules of a verb were loaded
         Terminal(is_json="--json" in arguments).print_error("Interrupted", "interrupted.")
         return INTERRUPTED
+
+
+def open_closed_streams():
+    """Stand in for an output that the caller closed: its number must not go to a file that is opened later."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - open until the process ends
 
 
 def escape_unknown_letters():

@@ -165,6 +165,9 @@ def open_file(path, options):
             remedy = "Give a file, or a pattern of files in quotes."
             raise DataError(f"is a folder, and no Zarr store. {remedy}", source=path)
         return ZarrSource(path, options)
+    if not os.path.isfile(path):
+        remedy = "Rows are read more than once: write them to a file first."
+        raise DataError(f"is a pipe or a device. {remedy}", source=path)
     (stem, suffix), candidates = os.path.splitext(path), FILE_SOURCES
     if suffix.lower() in COMPRESSED:
         suffix, candidates = os.path.splitext(stem)[1], TEXT_SOURCES

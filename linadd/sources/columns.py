@@ -181,7 +181,7 @@ def matching(there, needed, places, origin):
     if extra:
         logger.info("%s: columns are matched by the model's names; it does not know %s", origin, listing(extra))
     else:
-        logger.info("%s: the columns are in another order than the model's; they are matched by name", origin)
+        logger.info("%s: the columns are in another order than needed; they are matched by name", origin)
     return np.array([index[name] for name in needed], np.int64)
 
 

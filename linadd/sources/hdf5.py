@@ -234,9 +234,10 @@ class HDF5Source(Source):
         try:
             dataset = None if link is None else group[name]  # get() would take one that is damaged for none
         except (KeyError, OSError):
-            if not isinstance(link, h5py.ExternalLink):
+            if not isinstance(link, (h5py.ExternalLink, h5py.SoftLink)):
                 raise
-            message = f"dataset {name!r} is a link to {link.filename!r}, which cannot be opened. Put it there."
+            target = link.filename if isinstance(link, h5py.ExternalLink) else link.path
+            message = f"dataset {name!r} is a link to {target!r}, which cannot be opened. Put it there."
             raise DataError(message, source=self.origin) from None
         if dataset is not None:
             check_matlab(dataset, name, self.origin, option == "x")

@@ -16,9 +16,10 @@ __all__ = ["LibsvmParser"]
 # index, whether lines have labels (1, 0, or -1 before the first) and how many indices do not exceed the one before.
 ROWS, ENTRIES, LINE, TOKEN, INDEX, LARGEST, LABELLED, FALLS = range(8)
 # What stopped the parser.
-DONE, MALFORMED, BAD_LABEL, BELOW_BASE, REPEATED, BEYOND_WIDTH, LABEL_DIFFERS, NO_ROOM = range(8)
+DONE, MALFORMED, BAD_LABEL, BELOW_BASE, REPEATED, BEYOND_WIDTH, LABEL_DIFFERS, NO_ROOM, LARGE_LABEL = range(9)
 
 NEWLINE, HASH, COLON = 10, 35, 58
+EXACT = 2.0**53  # whole numbers from here on may share a float64 with their neighbours
 
 
 class LibsvmParser:
@@ -112,15 +113,20 @@ class LibsvmParser:
         arrays = (self.starts, self.lines, labels, self.indptr, self.indices, numbers)
         status = split_lines(text, self.state, self.limits, *arrays)
         if self.has_labels:
-            bad = parse_numbers(text, labels[row : self.n_rows], self.y[row : self.n_rows])
+            y, fault = self.y[row : self.n_rows], BAD_LABEL
+            bad = parse_numbers(text, labels[row : self.n_rows], y)
+            size = np.abs(y[:bad])
+            large = np.flatnonzero((size >= EXACT) & (size < np.inf))
+            if len(large):
+                bad, fault = int(large[0]), LARGE_LABEL
             if bad is not None:
-                status, self.state[LINE], self.state[TOKEN] = BAD_LABEL, self.lines[row + bad], labels[row + bad]
+                status, self.state[LINE], self.state[TOKEN] = fault, self.lines[row + bad], labels[row + bad]
         else:
             self.y[row : self.n_rows] = 0.0
         bad = parse_numbers(text, numbers[entry : self.n_entries], self.values[entry : self.n_entries])
         if bad is not None:
             line = self.lines[np.searchsorted(self.indptr[: self.n_rows + 1], entry + bad, "right") - 1]
-            if status != BAD_LABEL or line < self.state[LINE]:
+            if status not in (BAD_LABEL, LARGE_LABEL) or line < self.state[LINE]:
                 status, self.state[LINE], self.state[TOKEN] = MALFORMED, line, numbers[entry + bad]
         if self.state[FALLS] > n_falls:
             line, position, index = self._sort_rows(row, entry)
@@ -151,6 +157,7 @@ class LibsvmParser:
         return {
             MALFORMED: f"{token} is not INDEX:VALUE. Correct the line.",
             BAD_LABEL: f"label {token} is not a number. Number the classes, as in 1, 2, 3.",
+            LARGE_LABEL: f"label {token} is too large to be exact in float64. Number the classes, as in 1, 2, 3.",
             BELOW_BASE: f"index {index} in {token} is below the first index, {base}. {remedy}",
             REPEATED: f"index {index} in {token} stands there already. Give each index once a line.",
             BEYOND_WIDTH: f"index {index} in {token} is beyond the last one, {self.limits[1]}. Is it the right file?",

@@ -103,6 +103,16 @@ def test_a_full_disk_under_a_help_text_is_one_line():
     assert (run.returncode, run.stderr) == (1, "error: standard output: No space left on device.\n")
 
 
+@pytest.mark.parametrize("closed", [1, 2])
+def test_a_closed_output_is_no_error(closed, tmp_path):
+    data, model = tmp_path / "a.csv", tmp_path / "m.safetensors"
+    data.write_text("a,y\n" + "0,0\n1,1\n" * 9)
+    with open(os.devnull, "w") as null:
+        streams = {"stdout": null, "stderr": null, "preexec_fn": lambda: os.close(closed)}
+        assert subprocess.run([*COMMAND, "train", data, model], **streams).returncode == 0
+    assert model.exists()
+
+
 def test_letters_that_the_terminal_lacks_are_escaped(three_classes):
     environment = os.environ | {"PYTHONIOENCODING": "ascii"}
     run = subprocess.run([*COMMAND, "inspect", three_classes], capture_output=True, text=True, env=environment)

@@ -100,7 +100,7 @@ def test_other_orders_are_matched_and_the_log_says_so(caplog):
     matched = match_columns(source_of(["b", "c", "a"]), ["a", "b", "c"])
     np.testing.assert_array_equal(matched.read(0, 2).X, [[2, 0, 1], [2, 0, 1]])
     assert matched.feature_names == ["a", "b", "c"] and matched.read(0, 2).X.flags.c_contiguous
-    message = "pandas frame: the columns are in another order than the model's; they are matched by name"
+    message = "pandas frame: the columns are in another order than needed; they are matched by name"
     assert [record.getMessage() for record in caplog.records] == [message]
 
 

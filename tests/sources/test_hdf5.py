@@ -194,6 +194,12 @@ def test_links(tmp_path):
     assert refusal(open_source, tmp_path / "links.h5") == (
         f"{tmp_path}/links.h5: dataset 'X' is a link to 'a.h5', which cannot be opened. Put it there."
     )
+    with h5py.File(tmp_path / "links.h5", "r+") as file:
+        del file["X"]
+        file["X"] = h5py.SoftLink("/gone/X")
+    assert refusal(open_source, tmp_path / "links.h5") == (
+        f"{tmp_path}/links.h5: dataset 'X' is a link to '/gone/X', which cannot be opened. Put it there."
+    )
 
 
 def test_virtual_datasets(tmp_path):

@@ -1,5 +1,6 @@
 """`open_source`: the shared checks over all sources, dispatch by object, suffix and content, and its messages."""
 
+import os
 import shutil
 
 import h5py
@@ -91,6 +92,14 @@ def test_missing_files(table, tmp_path):
     assert refusal(open_source, far) == f"{far}: the folder '{tmp_path}/no' does not exist."
     assert refusal(open_source, tmp_path) == (
         f"{tmp_path}: is a folder, and no Zarr store. Give a file, or a pattern of files in quotes."
+    )
+
+
+def test_a_pipe_is_refused_before_it_is_read(tmp_path):
+    path = tmp_path / "rows.csv"
+    os.mkfifo(path)
+    assert refusal(open_source, path) == (
+        f"{path}: is a pipe or a device. Rows are read more than once: write them to a file first."
     )
 
 

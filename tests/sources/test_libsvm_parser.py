@@ -97,6 +97,16 @@ def test_a_slice_of_rows():
         ("1 1:\xff\n", 1, "'1:\xff' is not INDEX:VALUE. Correct the line."),
         ("cat 1:1\n", 1, "label 'cat' is not a number. Number the classes, as in 1, 2, 3."),
         ("1,2 1:1\n", 1, "label '1,2' is not a number. Number the classes, as in 1, 2, 3."),
+        (
+            f"{2**53 - 1} 1:1\n{2**53 + 1} 1:1\n",
+            2,
+            f"label '{2**53 + 1}' is too large to be exact in float64. Number the classes, as in 1, 2, 3.",
+        ),
+        (
+            "-1e300 1:x\ncat 1:1\n",
+            1,
+            "label '-1e300' is too large to be exact in float64. Number the classes, as in 1, 2, 3.",
+        ),
         ("1 1:1\n2:1\n", 2, "'2:1' is no label, unlike the lines before. Label every line, or none."),
         ("1:1\n2 2:1\n", 2, "'2' is a label, unlike the lines before. Label every line, or none."),
         # The first faulty line is named, whichever step finds it.
