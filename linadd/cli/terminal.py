@@ -132,7 +132,8 @@ class Terminal:
             self.print_error(type(error).__name__, str(error), getattr(error, "message", None), **place)
             return USAGE if isinstance(error, ConfigError) else FAILED
         if isinstance(error, MemoryError):
-            text = f"out of memory ({str(error) or 'the system has no more'}). Lower --memory-limit."
+            text = f"out of memory ({str(error) or 'the system has no more'}). "
+            text += "Lower --memory-limit, or choose fewer columns by --features."
         elif isinstance(error, OSError):
             place["file"] = error.filename
             where = f"{error.filename}: " if error.filename else ""

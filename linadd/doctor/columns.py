@@ -139,7 +139,11 @@ def report_constant(report, columns, profile):
     if len(columns):
         where = "" if profile.is_whole else f" in all {profile.n_rows:,} rows looked at"
         what = f"a single value{where} in {plural(len(columns), 'column')}: {report.listed(columns)}."
-        remedy = f"A constant contributes nothing. Leave it out: {report.drop_command(columns)}"
+        remedy = "A constant contributes nothing. "
+        if len(columns) == report.source.n_features:
+            remedy += "Give data whose columns vary."
+        else:
+            remedy += f"Leave it out: {report.drop_command(columns)}"
         report.add("warning", "constant-columns", what, remedy, columns)
 
 

@@ -44,7 +44,7 @@ def report_labels(report, profile, is_in_memory):
     """Labels that training refuses, classes of few rows, and rows that come sorted by label."""
     tally = profile.labels
     if tally.n_missing:
-        what = f"{plural(tally.n_missing, 'label')} are missing: NaN or infinite."
+        what = f"{plural(tally.n_missing, 'label')} missing: NaN or infinite."
         remedy = "Drop these rows or give them a label."
         report.add("error", "missing-labels", what, remedy, rows=[tally.first_missing])
     if tally.error is not None:

@@ -31,6 +31,7 @@ CODECS = ("lz4", "zstd", "none")
 # One chunk of the file should fit HDF5's chunk cache, and its rows divide the 1000 that the solver asks for at a time.
 FILE_CHUNK_BYTES = 1 << 20
 FILE_CHUNK_ROWS = (1000, 500, 250, 200, 125, 100, 50, 40, 25, 20, 10, 8, 5, 4, 2, 1)
+MOST_CHUNK_BYTES = (1 << 32) - 1  # of HDF5's formats before 2.0
 # Rows that are shuffled in memory at a time.
 BUCKET_BYTES = 64 << 20
 DRAWN_ROWS = 1 << 20
@@ -94,6 +95,10 @@ def convert(
         raise ConfigError(f"seed is {seed}. It must not be negative.")
     dtype = target_dtype(source.dtype if dtype is None else dtype)
     chunk_rows = min(chunk_rows or file_chunk_rows(source.n_features * dtype.itemsize), source.n_rows)
+    chunk_bytes = chunk_rows * source.n_features * dtype.itemsize
+    if chunk_bytes > MOST_CHUNK_BYTES:
+        message = f"a chunk of {chunk_rows:,} rows takes {chunk_bytes:,} bytes, more than HDF5's {MOST_CHUNK_BYTES:,}."
+        raise ConfigError(f"{message} Lower --chunk-rows, or choose fewer columns by --features.")
     layout = {"dtype": dtype.str, "codec": codec, "chunk_rows": chunk_rows, "seed": seed if shuffle else None}
     moves = Moves(progress or (lambda done, total: None), source.n_rows, 1 + shuffle + verify)
     with writing(path), PartFile(path, key_of(source, layout)) as part:

@@ -28,7 +28,11 @@ def raising(error):
         (DataError("no rows.", source="a.h5", row=3, column="x"), 1, "a.h5, row 3, column 'x': no rows."),
         (OSError(28, "No space left on device", "a.h5"), 1, "a.h5: No space left on device."),
         (OSError("broken"), 1, "broken."),
-        (MemoryError(), 1, "out of memory (the system has no more). Lower --memory-limit."),
+        (
+            MemoryError(),
+            1,
+            "out of memory (the system has no more). Lower --memory-limit, or choose fewer columns by --features.",
+        ),
         (
             ZeroDivisionError("division\nby zero"),
             1,

@@ -57,6 +57,8 @@ def test_constant_columns():
     assert (found.severity, found.what) == ("warning", "a single value in 5 columns: 2, 3, 4 and 2 more.")
     assert found.columns == [2, 3, 4, 5, 6]
     assert found.remedy == "A constant contributes nothing. Leave it out: linadd train array MODEL --drop 2-6"
+    found = {finding.kind: finding for finding in diagnose(np.ones((N_ROWS, 2)), y=Y).findings}["constant-columns"]
+    assert found.remedy == "A constant contributes nothing. Give data whose columns vary."
 
 
 def test_a_sample_says_so(monkeypatch):

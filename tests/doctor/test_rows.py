@@ -27,7 +27,7 @@ def test_missing_labels():
     y = Y.astype(float)
     y[[4, 8]] = np.nan
     found = findings(y)["missing-labels"]
-    assert (found.severity, found.what) == ("error", "2 labels are missing: NaN or infinite.")
+    assert (found.severity, found.what) == ("error", "2 labels missing: NaN or infinite.")
     assert (found.rows, found.remedy) == ([5], "Drop these rows or give them a label.")
 
 

@@ -433,6 +433,12 @@ def test_messages(tmp_path):
         assert refusal(convert, source, path, dtype=dtype, error=ConfigError) == message
     message = "chunk_rows is 0. It must be at least 1."
     assert refusal(convert, source, path, chunk_rows=0, error=ConfigError) == message
+    wide = open_source(scipy.sparse.csr_array((2, 1 << 30)))
+    message = (
+        "a chunk of 1 rows takes 8,589,934,592 bytes, more than HDF5's 4,294,967,295. "
+        "Lower --chunk-rows, or choose fewer columns by --features."
+    )
+    assert refusal(convert, wide, path, error=ConfigError) == message
     assert refusal(convert, source, path, seed=-1, error=ConfigError) == "seed is -1. It must not be negative."
     message = f"{tmp_path}/no/a.h5: the folder '{tmp_path}/no' does not exist. Create it first."
     assert refusal(convert, source, tmp_path / "no" / "a.h5") == message
