@@ -107,6 +107,8 @@ def open_source(
     """
     if chunk_rows is not None and not (isinstance(chunk_rows, int) and chunk_rows >= 1):
         raise ConfigError(f"chunk_rows is {chunk_rows!r}. Give a whole number of rows, at least 1.")
+    if where is not None and not isinstance(where, dict):
+        raise ConfigError(f"where is {where!r}. Give a dict of lists of values, as {{'part': ['1', '2']}}.")
     columns = [names_of(*each) for each in (("features", features), ("drop", drop), ("match", match))]
     y_or_name, where_names = y_name if y is None else y, tuple(where or ())
     options = ReadOptions(group, x, y_or_name, weights, index_base, n_features, *columns, like, where_names)

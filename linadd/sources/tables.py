@@ -55,9 +55,11 @@ class TableSource(Source):
         self.is_named = names is not None
         self.column_names = list(map(str, range(1, n_columns + 1))) if names is None else names
         # A file without the default name has no labels, and a model's feature of that name is none.
-        is_absent = options.y == "y" and ("y" not in self.column_names or "y" in (options.match or ()))
+        is_default = isinstance(options.y, str) and options.y == "y"
+        is_absent = is_default and ("y" not in self.column_names or "y" in (options.match or ()))
         self.label_place = None if is_absent else self._place_of(options.y, "y")
-        self.weight_place = self._place_of(options.weights or None, "weights")
+        has_none = isinstance(options.weights, (bool, str)) and not options.weights
+        self.weight_place = self._place_of(None if has_none else options.weights, "weights")
         taken = dict(others) | dict.fromkeys(options.where, "what selects rows (where)")
         for place, content in ((self.label_place, "the labels"), (self.weight_place, "the sample weights")):
             taken |= {} if place is None else {self.column_names[place]: content}

@@ -138,6 +138,8 @@ def test_options_of_arrays(table):
     assert refusal(open_source, X, y_name="label", error=ConfigError) == message
     message = "chunk_rows is 0. Give a whole number of rows, at least 1."
     assert refusal(open_source, X, chunk_rows=0, error=ConfigError) == message
+    message = "where is 'part=1'. Give a dict of lists of values, as {'part': ['1', '2']}."
+    assert refusal(open_source, X, where="part=1", error=ConfigError) == message
     path = f"{table['.h5']}::part"
     message = f"{path}: the group is given twice, as 'part' and 'other'. Give it once."
     assert refusal(open_source, path, group="other", error=ConfigError) == message

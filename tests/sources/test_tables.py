@@ -130,6 +130,9 @@ def test_messages_of_options(table, tmp_path):
     path = tmp_path / "t.csv"
     message = f"{path}: y is an array; for CSV text it must be the name of a column."
     assert refusal(table, y=[1, 2], error=ConfigError) == message
+    assert refusal(table, y=np.array([1, 2]), error=ConfigError) == message
+    message = f"{path}: weights is an array; for CSV text it must be the name of a column."
+    assert refusal(table, weights=np.ones(2), error=ConfigError) == message
     message = f"{path}: column 'a' is named for labels and for weights. Name two columns."
     assert refusal(table, y_name="a", weights="a", error=ConfigError) == message
     message = f"{path}: has no labels. Name their column with --y (y_name=): there is 'a', 'b', 'c', 'd', 'e'."
