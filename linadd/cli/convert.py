@@ -64,8 +64,9 @@ def convert(
 ):
     """Rewrite rows as HDF5 for fast training, whole or not at all.
 
-    After Ctrl-C, a kill or a full disk what was written stays as DST.h5.part, and the same command goes on there. One
-    with another source, a source that was changed, or other options begins anew.
+    After Ctrl-C, a kill or a full disk what was written up to the last checkpoint (about every 256 MB) stays as
+    DST.h5.part, and the same command goes on there. One with another source, a source that was changed, or other
+    options begins anew.
     """
     if os.path.splitext(target)[1].lower() not in SUFFIXES:
         raise ConfigError(f"{target}: convert writes HDF5. Give a name that ends in {' or '.join(SUFFIXES)}.")
