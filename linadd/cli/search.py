@@ -50,8 +50,8 @@ Sequential = Annotated[
     bool,
     typer.Option(
         "--sequential",
-        help="Train the values of C one after the other, each from the last one's duals: 2 to 3 times the time and the "
-        "reads, for outputs that do not fit the memory limit, or a large C that does not reach the gap.",
+        help="Train the values of C one after the other, each from the last one's duals: 2 to 3 times the time, up "
+        "to 6 times the reads. For outputs that do not fit the memory limit, or a large C that does not reach the gap.",
     ),
 ]
 
