@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 
+from linadd.bounds import bound
 from linadd.errors import ConvergenceWarning, DataWarning
 
 __all__ = ["warn_of_convergence", "warn_of_data"]
@@ -46,7 +47,7 @@ def warn_of_convergence(model, options, census):
         return
     worst = int(np.argmax(summary["gaps"]))
     where = f" (output {model.classes.tolist()[worst]!r})" if model.n_outputs > 1 else ""
-    gap = f"a relative duality gap of {summary['gap']:.2g}{where}"
+    gap = f"a relative duality gap of {bound(summary['gap'])}{where}"
     if options.stop_on == "violation":
         reached = f"a violation above tol={options.tol:g}, and {gap}"
     else:

@@ -33,8 +33,9 @@ def open_rows(estimator, X, y=NO_LABELS, sample_weight=None, *, is_first=False, 
         Gets `n_features_in_` and, where the columns have names, `feature_names_in_` if `is_first`; else must have them.
     X : array, sparse array, pandas or polars frame, dask array, path or Source, shape (n_samples, n_features)
         Feature values.
-    y : array, shape (n_samples,)
-        Labels, where there are any beside X. For a classifier None is refused unless X is a path or Source.
+    y : array, shape (n_samples,), or str
+        Labels, where there are any beside X; their name in a file. For a classifier None is refused unless X is a path
+        or Source.
     sample_weight : array, shape (n_samples,), or str, optional
         Weights; a name in a file.
     is_first : bool
@@ -54,12 +55,13 @@ def open_rows(estimator, X, y=NO_LABELS, sample_weight=None, *, is_first=False, 
         linadd's: what a Source finds.
     """
     if is_named_data(X):
+        names = {"y_name": y} if isinstance(y, str) and y != NO_LABELS else {}
         y = None if isinstance(y, str) else y
         if is_first:
-            return own_columns(estimator, open_source(X, y, weights=sample_weight))
+            return own_columns(estimator, open_source(X, y, weights=sample_weight, **names))
         width, like = estimator.n_features_in_, getattr(getattr(estimator, "model_", None), "fingerprint", None)
-        names = getattr(estimator, "feature_names_in_", None)
-        return open_source(X, y, weights=sample_weight, n_features=width, match=names, like=like)
+        columns = getattr(estimator, "feature_names_in_", None)
+        return open_source(X, y, weights=sample_weight, n_features=width, match=columns, like=like, **names)
     labels = {} if isinstance(y, str) else {"y": y}
     if isinstance(X, np.ma.MaskedArray) or FrameSource.accepts(X) or DaskSource.accepts(X):
         validate_data(estimator, X, **labels, reset=is_first, skip_check_array=True)

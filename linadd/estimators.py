@@ -227,8 +227,8 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         ----------
         X : array, sparse array, frame, dask array, shape (n_samples, n_features); or a path or Source with labels
             Feature values.
-        y : array, shape (n_samples,)
-            Labels, for rows in memory.
+        y : array, shape (n_samples,), or str
+            Labels, for rows in memory; for a file the name of its labels.
         sample_weight : array, shape (n_samples,), or str, optional
             Factors of C; for a file the name of its weights.
 
@@ -419,8 +419,8 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         ----------
         X : as in `decision_function`
             A path or Source brings its labels and weights.
-        y : array, shape (n_samples,)
-            Labels, for rows in memory.
+        y : array, shape (n_samples,), or str
+            Labels, for rows in memory; for a file the name of its labels.
         sample_weight : array, shape (n_samples,), or str, optional
             Weights of the rows.
 

@@ -22,6 +22,7 @@ from linadd.errors import ConfigError, DataError, DataWarning, FormatError
 from linadd.losses import LOSSES
 from linadd.metrics import log_probabilities, predicted_indices
 from linadd.model_file import check_tensors, model_digest, save_model, take_tensor, verify_check_scores
+from linadd.named_columns import rows_by_name
 from linadd.ranges import count_outside, feature_policies, refuse_outside, widened
 from linadd.shapes import density_tensors, importances, restore_density, shape_function
 
@@ -141,8 +142,8 @@ class AdditiveModel:
 
         Parameters
         ----------
-        X : array or sparse array, shape (n_rows, n_features), any real dtype
-            Feature values.
+        X : array, sparse array or frame, shape (n_rows, n_features), any real dtype
+            Feature values; the columns of a frame by the model's names, see `named_columns`.
         origin : str
             Name of the data, for messages.
         row_number : callable
@@ -175,7 +176,7 @@ class AdditiveModel:
 
     def checked(self, X, origin="array", row_number=lambda i: i + 1):
         """Rows as compiled code takes them, after the checks that `decision_function` promises."""
-        X = entries_of(X) if scipy.sparse.issparse(X) else np.asarray(X)
+        X = entries_of(X) if scipy.sparse.issparse(X) else rows_by_name(X, self.feature_names, origin)
         if X.ndim != 2 or X.shape[1] != self.n_features:
             raise DataError(
                 f"the data have shape {X.shape}; the model needs {self.n_features} features a row.", source=origin

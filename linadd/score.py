@@ -17,6 +17,7 @@ from linadd.choices import PROBABILITY_LOSSES
 from linadd.errors import ConfigError, DataError, FormatError
 from linadd.metrics import log_probabilities, predicted_indices
 from linadd.model_file import load_model_file, restore, verify_check_scores
+from linadd.named_columns import rows_by_name
 from linadd.penalty import fourier_weights, hermite_weights
 from linadd.ranges import feature_policies, refuse_outside
 
@@ -88,7 +89,7 @@ class Scorer:
 
     def decision_function(self, X):
         """Scores of rows, float64 (n_rows, n_outputs); as the function of this name, in bounded memory."""
-        X = np.asarray(X)
+        X = rows_by_name(X, self.arrays.get("feature_names"))
         if X.ndim != 2 or X.shape[1] != len(self.arrays["coef"]):
             raise DataError(
                 f"the data have shape {X.shape}; the model needs {len(self.arrays['coef'])} features a row.",

@@ -9,6 +9,7 @@ ROOT = Path(__file__).parent.parent / "linadd"
 
 # A module may import from lower layers and from its own folder. Half a layer: what others of the same layer stand on.
 LAYERS = {
+    "bounds": 0,
     "choices": 0,
     "errors": 0,
     "_jit": 0,
@@ -25,6 +26,7 @@ LAYERS = {
     "metrics": 1,
     "onnx_graph": 1,
     "ranges": 1,
+    "named_columns": 0.5,
     "penalty": 1,
     "sources": 2,
     "encoders": 2,

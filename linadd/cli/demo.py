@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from linadd.bounds import bound
 from linadd.cli.arguments import verb
 from linadd.cli.terminal import DONE, STOPPED_EARLY, Result
 from linadd.errors import LinaddError
@@ -153,7 +154,7 @@ def as_text(record):
     gap = record["additive"]["gap"]
     lines += [
         f"linadd ran out of core within {MEMORY_LIMIT}; its seconds include compiling or loading its code.",
-        f"Certificate: the additive model's objective is within {gap:.1g} (relative) of the least there is.",
+        f"Certificate: the additive model's objective is within {bound(gap, 1)} (relative) of the least there is.",
         f"Files: {', '.join(record['files'])}",
         f"Done in {record['seconds']:.1f} s.",
     ]

@@ -2,6 +2,7 @@
 
 import os
 
+from linadd.bounds import bound
 from linadd.cli.arguments import Drop, Features, ModelFile, verb
 from linadd.cli.terminal import Result, format_bytes, gap_of
 
@@ -103,7 +104,7 @@ def as_text(record):
     summary, options, encoder = record["summary"], record["options"], record["encoder"]
     settings = ", ".join(f"{name} {value}" for name, value in encoder["options"].items())
     data = record["fingerprint"]
-    result = ["no certificate" if summary["gap"] is None else f"relative duality gap {summary['gap']:.2g}"]
+    result = ["no certificate" if summary["gap"] is None else f"relative duality gap {bound(summary['gap'])}"]
     result += [f"{name} {summary[name]}" for name in ("objective", "passes", "reads") if summary.get(name) is not None]
     result += [] if summary["converged"] else ["stopped before the tolerance"]
     cost = "" if options["C"] is None else f"C {options['C']:g}, "

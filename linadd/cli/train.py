@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from linadd.atomic import check_writable
+from linadd.bounds import bound
 from linadd.cli.arguments import (
     Cache,
     DataFile,
@@ -190,7 +191,7 @@ def describe(model, options, path):
 def as_text(record, options):
     """The record in three lines for people."""
     passes = f"{record['passes']} pass{'' if record['passes'] == 1 else 'es'}"
-    outcome = "no certificate" if record["gap"] is None else f"relative duality gap {record['gap']:.2g}"
+    outcome = "no certificate" if record["gap"] is None else f"relative duality gap {bound(record['gap'])}"
     if record["interrupted"]:
         outcome += ", interrupted"
     elif record["gap"] is not None and options.stop_on == "gap":

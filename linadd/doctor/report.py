@@ -6,6 +6,8 @@ from os.path import splitext
 
 import numpy as np
 
+from linadd.sources.columns import drop_flags
+
 __all__ = ["SEVERITIES", "Finding", "Report", "listed", "plural"]
 
 SEVERITIES = ("error", "warning", "info")  # training refuses; it will hurt; good to know
@@ -107,9 +109,7 @@ class Report:
         """The command that trains without some columns, indices from 0."""
         columns = np.sort(columns)
         names = ranges(columns) if self.source.feature_names is None else self.names(columns)
-        given = [",".join(names)] if not any("," in name for name in names) else names
-        drops = [f"--drop {shlex.quote(each)}" for each in given]
-        parts = ["linadd train", shlex.quote(self.source.origin), "MODEL", self.reading, *drops]
+        parts = ["linadd train", shlex.quote(self.source.origin), "MODEL", self.reading, drop_flags(names)]
         return " ".join(part for part in parts if part)
 
     def ordered(self):

@@ -12,6 +12,7 @@ from importlib.resources import files
 import numpy as np
 
 from linadd.atomic import atomic_path
+from linadd.bounds import bound
 from linadd.encoders.curves import values_of
 from linadd.encoders.density import cell_coordinates
 from linadd.errors import ConfigError
@@ -88,6 +89,7 @@ def report_data(model, title="model", features=None, grid=None, test=None):
     pool = np.arange(model.n_features) if features is None else np.asarray(features)
     summary = model.summary
     certificate = {name: summary.get(name) for name in ("solver", *CERTIFICATE)} | {"tol": model.options.get("tol")}
+    certificate["bound"] = None if certificate["gap"] is None else bound(certificate["gap"])
     return {
         "title": str(title),
         "facts": facts(model),

@@ -114,7 +114,7 @@ function drawCertificate(data) {
   const c = data.certificate;
   const words = c.gap === null || c.gap === undefined
     ? `The solver ${c.solver} gives no certificate.`
-    : `The objective is within ${short(c.gap, 2)} (relative) of the least there is: a certified duality gap, ` +
+    : `The objective is within ${c.bound} (relative) of the least there is: a certified duality gap, ` +
       `${c.converged ? "within" : "above"} the tolerance ${short(c.tol, 2)}.`;
   const rows = [["objective", c.objective], ["dual objective", c.dual_objective], ["relative gap", c.gap],
     ["passes", c.passes]].map(([name, value]) => [name, short(value, 8)]);

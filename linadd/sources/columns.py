@@ -8,6 +8,7 @@ import difflib
 import fnmatch
 import logging
 import re
+import shlex
 from dataclasses import replace
 
 import numpy as np
@@ -17,12 +18,18 @@ from linadd.chunks import csr_rows
 from linadd.errors import DataError
 from linadd.sources.base import ReadOptions, WrappedSource
 
-__all__ = ["choose_columns", "last_number", "match_columns", "select_columns"]
+__all__ = ["choose_columns", "drop_flags", "last_number", "match_columns", "select_columns"]
 
 logger = logging.getLogger(__name__)
 
 SHOWN_NAMES = 5
 RANGE = re.compile(r"(\d+)-(\d+)")
+
+
+def drop_flags(names):
+    """The options of the command line that leave out columns of these names, quoted for the shell."""
+    given = names if any("," in name for name in names) else [",".join(names)]
+    return " ".join(f"--drop {shlex.quote(each)}" for each in given)
 
 
 def match_columns(source, names):

@@ -8,7 +8,6 @@ last row. White space around a field is not part of it. Rows in messages are lin
 
 import logging
 import re
-import shlex
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from linadd.sources.base import file_fingerprint, reading, rows_of_bytes
 from linadd.sources.delimited_form import MISSING, find_form, is_number
 from linadd.sources.delimited_rows import MAX_ROW_BYTES, row_blocks
 from linadd.sources.libsvm import LibsvmSource
+from linadd.sources.tables import numbers_remedy
 from linadd.sources.text import PlainText
 
 __all__ = ["DelimitedSource"]
@@ -221,16 +221,16 @@ class DelimitedSource(ArrowSource):
                 texts = [text.strip() for text in texts]
                 columns.append(pyarrow.array(plain_numbers(texts, NUMBERS, self.form.decimal)))
         if faults:
-            raise self._fault(*min(faults), lines)
+            textual = [place for _, place, value in faults if is_utf8(value) and not is_number(value.decode(), ",")]
+            raise self._fault(*min(faults), textual, lines)
         return pyarrow.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
-    def _fault(self, row, place, value, lines):
-        """DataError of the bytes of a field that are not what they should be."""
+    def _fault(self, row, place, value, textual, lines):
+        """DataError of the bytes of a field that are not what they should be; `textual` are the places of all such."""
         name = self.column_names[place]
         if is_utf8(value):
-            shown = shlex.quote(name) if name.isprintable() else "NAME"
-            remedy = f"Encode it as one, or leave the column out: --drop {shown}"
-            if is_number(value.decode(), ","):
+            remedy = numbers_remedy([self.column_names[each] for each in sorted(textual)])
+            if place not in textual:
                 remedy = "Write decimals with a point."
             message = f"{value.decode()[:40]!r} is not a number. {remedy}"
         else:

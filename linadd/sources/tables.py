@@ -11,7 +11,7 @@ import numpy as np
 
 from linadd.errors import ConfigError, DataError
 from linadd.sources.base import Source, check_table, dtype_remedy
-from linadd.sources.columns import choose_columns, known_names, listing
+from linadd.sources.columns import choose_columns, drop_flags, known_names, listing
 
 __all__ = ["TableSource"]
 
@@ -110,9 +110,10 @@ class TableSource(Source):
         n_rows : int
             Rows of the table.
         """
+        textual = [self.column_names[place] for place in self.columns if types[place][0] is None]
         for place in self.columns:
             stored, shown = types[place]
-            remedy = "Encode it as numbers, or drop it." if stored is None else dtype_remedy(stored)
+            remedy = numbers_remedy(textual) if stored is None else dtype_remedy(stored)
             if remedy:
                 message = f"has type {shown}; features must be real numbers. {remedy}"
                 raise DataError(message, source=self.origin, column=self.column_names[place])
@@ -134,3 +135,10 @@ class TableSource(Source):
         named = [None if place is None else self.column_names[place] for place in (self.label_place, self.weight_place)]
         digest = hashlib.blake2b(chosen.encode(errors="replace"), digest_size=16).hexdigest()
         return {"columns": digest, "y": named[0], "weights": named[1]}
+
+
+def numbers_remedy(names):
+    """What to do with the columns of these names, which are features and hold no numbers."""
+    what, left = ("it", "it") if len(names) == 1 else ("such columns", "them")
+    flags = drop_flags(names) if all(name.isprintable() for name in names) else "--drop NAME"
+    return f"Encode {what} as numbers, or leave {left} out (drop=): {flags}"

@@ -176,15 +176,21 @@ def test_files_that_do_not_open(opened, tmp_path, text, message):
     [
         (
             'a,b c,y\n1,2,"x\ny"\n3,12 kg,z\n4,5,z\nx,1,z\n',
-            ", row 4, column 'b c': '12 kg' is not a number. Encode it as one, or leave the column out: --drop 'b c'",
+            ", row 4, column 'b c': '12 kg' is not a number. Encode such columns as numbers, or leave them out "
+            "(drop=): --drop 'a,b c'",
         ),
         (
             '"a\nb",y\n1,2\nx,2\n',
-            ", row 4, column 'a\\nb': 'x' is not a number. Encode it as one, or leave the column out: --drop NAME",
+            ", row 4, column 'a\\nb': 'x' is not a number. Encode it as numbers, or leave it out (drop=): --drop NAME",
         ),
         (
             "1.5,2,1\n1_0,2,1\n",
-            ", row 2, column '1': '1_0' is not a number. Encode it as one, or leave the column out: --drop 1",
+            ", row 2, column '1': '1_0' is not a number. Encode it as numbers, or leave it out (drop=): --drop 1",
+        ),
+        (
+            "a,day,b,c c\n1,2020-01-02,2,x\n1,2020-01-02,z,x\n",
+            ", row 2, column 'day': '2020-01-02' is not a number. Encode such columns as numbers, or leave them out "
+            "(drop=): --drop 'day,b,c c'",
         ),
         (
             "a;b\n1,5;1\n2.5;1\n",

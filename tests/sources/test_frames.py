@@ -41,7 +41,7 @@ def test_a_pandas_frame_of_one_type_is_viewed():
         (
             lambda: pandas.DataFrame({"age": [1.0, 2.0], "city": pandas.Categorical(["a", "b"])}),
             "pandas frame, column 'city': has type category; features must be real numbers. Encode it as numbers, or "
-            "drop it.",
+            "leave it out (drop=): --drop city",
         ),
         (
             lambda: pandas.DataFrame({"age": [1.0, 2.0], "what": np.array([1, "b"], object)}),
@@ -60,7 +60,7 @@ def test_a_pandas_frame_of_one_type_is_viewed():
         (
             lambda: polars.DataFrame({"age": [1.0, 2.0], "city": ["a", "b"]}),
             "polars frame, column 'city': has type String; features must be real numbers. Encode it as numbers, or "
-            "drop it.",
+            "leave it out (drop=): --drop city",
         ),
         (
             lambda: polars.DataFrame({"age": [1.0, 2.0], "n": [1, None]}),

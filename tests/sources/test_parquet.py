@@ -189,16 +189,18 @@ def test_layout(opened):
     [
         (
             {"a": [1.0], "b": ["x"]},
-            ", column 'b': has type string; features must be real numbers. Encode it as numbers, or drop it.",
+            ", column 'b': has type string; features must be real numbers. Encode it as numbers, or leave it out "
+            "(drop=): --drop b",
         ),
         (
             {"a": [{"u": 1, "v": [1.0]}]},
             ", column 'a': has type struct<u: int64, v: list<element: double>>; features must be real numbers. Encode "
-            "it as numbers, or drop it.",
+            "it as numbers, or leave it out (drop=): --drop a",
         ),
         (
             {"a": [datetime.datetime(2020, 1, 1)]},
-            ", column 'a': has type timestamp[us]; features must be real numbers. Encode it as numbers, or drop it.",
+            ", column 'a': has type timestamp[us]; features must be real numbers. Encode it as numbers, or leave it "
+            "out (drop=): --drop a",
         ),
         ({"a": pa.array([], pa.float64())}, ": the table has shape (0, 1): no rows. Give data that have some."),
         ({}, ": has no columns for features; its columns: none. Give data that have some."),
