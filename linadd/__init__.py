@@ -4,6 +4,8 @@ The tree, in the order in which data flow; a module imports from those above it 
 
     errors.py           LinaddError, DataError (file, row, column), ConfigError, FormatError, the warnings
     choices.py          the names a user chooses among
+    bounds.py           bounds as text, rounded up
+    named_columns.py    a frame's columns in the order of a model
     _jit.py  _simd.py   compiled functions, their cache, vectors of 16 lanes; alone import numba
     atomic.py           files that appear whole or not at all
     interrupt.py        Ctrl-C: once stops, twice aborts

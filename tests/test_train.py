@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse
 from sklearn.datasets import load_breast_cancer
 
+from linadd.bounds import bound
 from linadd.calibration import Sigmoid
 from linadd.embedding import class_factors
 from linadd.encoders.exact import decide
@@ -176,7 +177,7 @@ def test_not_converged_says_the_gap_and_what_to_change():
     X, y = toy()
     model, message = warned(ConvergenceWarning, X, y, solver="dual-cd", max_epochs=1, C=3.0)
     assert message == (
-        f"stopped after 1 pass at a relative duality gap of {model.summary['gap']:.2g}, above tol=0.001. Raise "
+        f"stopped after 1 pass at a relative duality gap of {bound(model.summary['gap'])}, above tol=0.001. Raise "
         "max_epochs, lower C=3, or accept it by a larger tol."
     )
     assert not model.summary["converged"] and model.summary["gap"] > 1e-3
@@ -187,7 +188,7 @@ def test_not_converged_names_the_worst_output():
     choices = {"solver": "dual-cd", "max_epochs": 2, "tol": 1e-6}
     model, message = warned(ConvergenceWarning, X, np.array(["a", "b", "c"])[y], **choices)
     worst = "abc"[int(np.argmax(model.summary["gaps"]))]
-    assert f"gap of {model.summary['gap']:.2g} (output {worst!r}), above tol=1e-06." in message
+    assert f"gap of {bound(model.summary['gap'])} (output {worst!r}), above tol=1e-06." in message
     assert message.startswith("stopped after 2 passes at")
 
 
@@ -196,7 +197,7 @@ def test_a_violation_rule_that_was_not_met_is_named():
     model, message = warned(ConvergenceWarning, X, y, loss="hinge", stop_on="violation", tol=1e-5, max_epochs=3)
     assert message == (
         f"stopped after 3 passes at a violation above tol=1e-05, and a relative duality gap of "
-        f"{model.summary['gap']:.2g}. Raise max_epochs, lower C=1, or accept it by a larger tol."
+        f"{bound(model.summary['gap'])}. Raise max_epochs, lower C=1, or accept it by a larger tol."
     )
 
 
@@ -206,7 +207,7 @@ def test_features_on_unlike_scales_are_named_where_that_hurts():  # users.md C15
     raw = {"encoder": "identity", "scale": "none", "center": False, "intercept": "none", "loss": "squared_hinge"}
     model, message = warned(ConvergenceWarning, X, y, solver="dual-cd", **raw)
     assert message == (
-        f"stopped after 50 passes at a relative duality gap of {model.summary['gap']:.2g}, above tol=0.001. Raise "
+        f"stopped after 50 passes at a relative duality gap of {bound(model.summary['gap'])}, above tol=0.001. Raise "
         "max_epochs, lower C=1, or accept it by a larger tol. The features are on unlike scales, column 20 spans 0.029 "
         "and column 24 4.1e+03: scale='unit' makes them alike."
     )
@@ -220,7 +221,7 @@ def test_codes_that_keep_the_gap_up_are_named(solver):
     model, message = warned(ConvergenceWarning, X, y, precision="uint8", **choices)
     found, worst = model.summary, int(np.argmax(model.summary["gaps"]))
     assert message == (
-        f"stopped after {found['passes']} passes at a relative duality gap of {found['gap']:.2g} (output {worst}), "
+        f"stopped after {found['passes']} passes at a relative duality gap of {bound(found['gap'])} (output {worst}), "
         f"above tol=1e-05. precision='uint8' is the likely cause: on the codes in memory the gap is "
         f"{found['gap_on_codes']:.2g}. Use a finer precision, or accept it by a larger tol."
     )

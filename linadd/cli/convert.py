@@ -2,6 +2,7 @@
 
 import os
 import time
+import warnings
 from typing import Annotated, Any
 
 import typer
@@ -21,7 +22,7 @@ from linadd.cli.arguments import (
     verb,
 )
 from linadd.cli.terminal import Result, format_bytes, peak_memory_bytes
-from linadd.errors import ConfigError
+from linadd.errors import ConfigError, DataWarning
 from linadd.interrupt import StopRequest
 
 __all__ = ["convert"]
@@ -75,10 +76,12 @@ def convert(
     from linadd.sources.convert import convert as convert_source
 
     started = time.monotonic()
-    rows = open_rows(
-        source, where=where, target=target, x=x, y_name=y, weights=weights, index_base=index_base, features=features,
-        drop=drop,
-    )  # fmt: skip
+    with warnings.catch_warnings():  # of the layout that is about to be changed
+        warnings.filterwarnings("ignore", ".*slow to read by rows", DataWarning)
+        rows = open_rows(
+            source, where=where, target=target, x=x, y_name=y, weights=weights, index_base=index_base,
+            features=features, drop=drop,
+        )  # fmt: skip
     rows = under_new_names(rows, rename or [], label or [])
     with (
         StopRequest(lambda: terminal.say("Stopping after these rows; Ctrl-C again aborts.")) as stop,

@@ -108,7 +108,8 @@ class HDF5Source(Source):
         self._check_chunks = ChunkCheck(X) if X.chunks else None
         chunk = X.chunks and X.chunks[:: -1 if self.is_transposed else 1]
         self.chunk_rows = whole_chunks(self.n_features * self.dtype.itemsize, chunk[0] if chunk else 1)
-        self.slow_rows = slow_rows(self, self.path, f"dataset {self.x!r}", X.chunks, self._rows_together(X, chunk))
+        names, what = {"x": self.x, "y": self.y, "weights": self.weight}, f"dataset {self.x!r}"
+        self.slow_rows = slow_rows(self, self.path, what, names, X.chunks, self._rows_together(X, chunk))
 
     def _rows_together(self, X, chunk):
         """Rows that cost as much as one of them: those of a packed or narrow chunk (rows, columns), or of a run."""

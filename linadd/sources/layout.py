@@ -15,6 +15,7 @@ __all__ = ["PANEL_BYTES", "panels", "slow_rows", "whole_chunks"]
 TRAINING_ROWS = 1000
 # What is unpacked at a time for a copy in rows, at most, unless one chunk of the file is larger.
 PANEL_BYTES = 8 * CHUNK_BYTES
+DEFAULT_NAMES = ("X", "y", "weight", None)  # of arrays, which a command need not name
 
 
 def whole_chunks(row_bytes, file_rows):
@@ -37,7 +38,7 @@ def whole_chunks(row_bytes, file_rows):
     return max(file_rows, rows - rows % file_rows) if file_rows <= 8 * rows else rows
 
 
-def slow_rows(source, path, what, chunks, together):
+def slow_rows(source, path, what, names, chunks, together):
     """The account of a layout in which a training chunk costs over four times its rows; None for a better one.
 
     Parameters
@@ -48,6 +49,8 @@ def slow_rows(source, path, what, chunks, together):
         Its file.
     what : str
         The array of features in it, for the message.
+    names : dict of str to (str or None)
+        Names of the arrays that are read, by their options.
     chunks : tuple of int, or None
         Shape of the chunks that it is stored in; None for whole columns.
     together : int
@@ -68,7 +71,8 @@ def slow_rows(source, path, what, chunks, together):
     if together * row_bytes >= CHUNK_BYTES // 2:
         layout = f"chunks of {' x '.join(map(str, chunks))}" if chunks else "columns"
         target = os.path.splitext(path)[0] + "_rows.h5"
-        command = f"linadd convert {shlex.quote(source.origin)} {shlex.quote(target)}"
+        others = [f"--{option} {shlex.quote(name)}" for option, name in names.items() if name not in DEFAULT_NAMES]
+        command = " ".join(["linadd convert", shlex.quote(source.origin), shlex.quote(target), *others])
         message = f"{source.origin}: {what} is stored in {layout}, which is slow to read by rows."
         warnings.warn(f"{message} Rewrite it once: {command}", DataWarning, stacklevel=depth_here())
     return SlowRows(source.n_rows, row_bytes, together)

@@ -106,7 +106,7 @@ class ZarrSource(Source):
             self.class_names = self._names_of(node, y, "class_names")
             plain_labels(self._entries(y, 0, 1), Chunk(None, None, None, 0, self.origin))
         self.chunk_rows = whole_chunks(self.n_features * self.dtype.itemsize, X.chunks[0])
-        self.slow_rows = slow_rows(self, self.path, x, X.chunks, X.chunks[0])
+        self.slow_rows = slow_rows(self, self.path, x, self.names, X.chunks, X.chunks[0])
 
     def _read_many(self, ranges):
         first, last = min(start for start, _ in ranges), max(stop for _, stop in ranges)

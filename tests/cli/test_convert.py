@@ -125,3 +125,12 @@ def test_a_value_that_the_type_cannot_hold_is_named(linadd, data, tmp_path):
     message = f"value {value} cannot be held by int8. Choose another --dtype."
     assert (run.status, run.err) == (1, f"error: {data}/train.h5, row 1, column 'age': {message}\n")
     assert not list(tmp_path.iterdir())
+
+
+def test_the_slow_layout_that_is_about_to_change_is_not_warned_of(linadd, tmp_path):
+    with h5py.File(tmp_path / "t.h5", "w") as file:
+        file.create_dataset("a x", data=np.zeros((40_000, 30), np.float32), chunks=(40_000, 1))
+    warned = linadd("doctor", tmp_path / "t.h5", "--x", "a x").out
+    assert f"linadd convert {tmp_path / 't.h5'} {tmp_path / 't_rows.h5'} --x 'a x'" in warned
+    done = linadd("convert", tmp_path / "t.h5", tmp_path / "t_rows.h5", "--x", "a x")
+    assert done.status == 0 and "slow to read" not in done.err

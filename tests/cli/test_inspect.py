@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from linadd.bounds import bound
 from linadd.model_file import load_model_file, save_model
 from linadd.models import load_model
 from tests.cli.conftest import NAMES, rows_and_labels
@@ -35,7 +36,7 @@ def test_people_get_the_options_the_curves_and_the_history(linadd, data, model):
         "training   loss logistic, C 1, solver dual-cd, scale unit, intercept free, seed 0",
     ]
     assert lines[5] == (
-        f"result     relative duality gap {summary['gap']:.2g}, objective {summary['objective']}, passes "
+        f"result     relative duality gap {bound(summary['gap'])}, objective {summary['objective']}, passes "
         f"{summary['passes']}, reads {summary['reads']}"
     )
     assert lines[6] == f"data       300 rows of {data}/train.h5, digest {loaded.fingerprint['digest']}"

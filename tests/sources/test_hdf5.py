@@ -301,13 +301,13 @@ def test_layouts_that_are_slow_by_rows_warn_once_with_the_command(tmp_path):  # 
         file.create_dataset("small", (5_000, 3), "u1", chunks=(5_000, 1))
         file.create_dataset("few", (1_000, 20_000), "u1", chunks=(1_000, 10))
         file.create_dataset("matlab", (300, 20_000), "u1").attrs["MATLAB_class"] = np.bytes_("uint8")
-    command = f"Rewrite it once: linadd convert '{path}' '{tmp_path}/wide table_rows.h5'"
+    command = f"Rewrite it once: linadd convert '{path}' '{tmp_path}/wide table_rows.h5' --x"
     for name, chunks in (("columns", "chunks of 20000 x 1"), ("tall", "chunks of 20000 x 300"), ("matlab", "columns")):
         with pytest.warns(DataWarning) as caught:
             source = open_source(path, x=name)
             source.read(0, 100)
         assert [str(warning.message) for warning in caught] == [
-            f"{path}: dataset {name!r} is stored in {chunks}, which is slow to read by rows. {command}"
+            f"{path}: dataset {name!r} is stored in {chunks}, which is slow to read by rows. {command} {name}"
         ]
         assert caught[0].filename == __file__
     with warnings.catch_warnings():

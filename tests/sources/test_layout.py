@@ -11,12 +11,12 @@ from linadd.sources import layout
 from linadd.sources.layout import panels, slow_rows, whole_chunks
 
 
-def slow(together, n_features=100, chunks=(5000, 10)):
+def slow(together, n_features=100, chunks=(5000, 10), names=None):
     """The account of float32 rows, and what is said of them."""
     source = SimpleNamespace(origin="a b.h5::g", n_rows=10**6, n_features=n_features, dtype=np.dtype(np.float32))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        account = slow_rows(source, "a b.h5", "array 'X'", chunks, together)
+        account = slow_rows(source, "a b.h5", "array 'X'", names or {"x": "X"}, chunks, together)
     assert all(each.category is DataWarning and each.filename == __file__ for each in caught)
     return account, [str(each.message) for each in caught]
 
@@ -30,6 +30,8 @@ def test_many_rows_that_cost_as_much_as_one_are_slow():
     assert slow(10_486, chunks=None)[1] == [f"a b.h5::g: array 'X' is stored in columns, {state} {command}"]
     account, said = slow(10_485)  # 4 MB of 400 bytes a row
     assert account is not None and not said
+    names = {"x": "a x", "y": None, "weights": "w"}
+    assert slow(10_486, chunks=None, names=names)[1][0].endswith(f"{command} --x 'a x' --weights w")
     assert slow(4001, n_features=1000)[1] and slow(4000, n_features=1000) == (None, [])
 
 
