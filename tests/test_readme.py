@@ -32,12 +32,12 @@ def digits(tmp_path, monkeypatch):
 
 def test_the_commands_run(digits):
     commands = [line for block in blocks("sh") for line in block.splitlines()]
-    assert len(commands) == 6
+    assert len(commands) == 9
     for command in commands:
         program, *arguments = shlex.split(command)
         assert program == "linadd"
         assert main([*arguments, "--quiet"] if "--" not in arguments else arguments) == 0, command
-    names = {"digits.safetensors", "labels.csv", "digits.npz", "compat.safetensors", "demo"}
+    names = {"digits.safetensors", "labels.csv", "digits.npz", "compat.safetensors", "demo", "rows.h5"}
     assert {path.name for path in digits.iterdir()} == names
 
 
