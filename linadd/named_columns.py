@@ -37,9 +37,10 @@ def rows_by_name(X, names, origin="array"):
     columns = list(getattr(X, "columns", []))
     if names is None or not columns or not all(isinstance(name, str) for name in columns) or columns == list(names):
         return np.asarray(X)
+    names = list(map(str, names))  # of an array: a message would show numpy's type
     for name in names:
         if columns.count(name) != 1:
             state = "no column" if name not in columns else f"{columns.count(name)} columns named"
             message = f"has {state} {name!r}, which the model needs once. Give a frame of the model's columns."
             raise DataError(message, source=origin)
-    return np.asarray(X[list(names)])
+    return np.asarray(X[names])

@@ -26,9 +26,10 @@ def test_columns_are_taken_by_name(frame):
     np.testing.assert_array_equal(rows_by_name([[3.0, 1.0]], NAMES), [[3, 1]])
 
 
-def test_a_column_that_is_missing_is_named(frame):
+@pytest.mark.parametrize("names", [NAMES, np.array(NAMES)], ids=["list", "array"])
+def test_a_column_that_is_missing_is_named(frame, names):
     with pytest.raises(DataError) as caught:
-        rows_by_name(frame({"a": [1.0], "c": [2.0]}), NAMES)
+        rows_by_name(frame({"a": [1.0], "c": [2.0]}), names)
     assert str(caught.value) == (
         "array: has no column 'b', which the model needs once. Give a frame of the model's columns."
     )

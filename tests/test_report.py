@@ -270,3 +270,12 @@ def test_a_browser_draws_the_test_figures(tmp_path):
     assert (n_markup, n_circles) == (0, 2)
     for part in ("Measured on rows.h5.", "90.00 %", "0.25", "<b>", "3 of 40 values lie outside", "worst: <i>"):
         assert part in text
+
+
+def test_what_paper_needs_is_not_undone_by_a_later_rule():
+    style = (Path(__file__).parents[1] / "linadd/report/page.css").read_text("utf-8")
+    paper, _, rest = style[style.index("@media print") :].partition("} }\n")
+    for selector, body in re.findall(r"(\.\w+) \{ ([^}]*)", paper + "}"):
+        for name, value in re.findall(r"([\w-]+): ([^;]+);", body):
+            later = re.search(rf"^\{selector} \{{[^}}]*{name}:", rest, re.MULTILINE)
+            assert later is None or value.endswith("!important"), f"{selector} {name}"
