@@ -144,7 +144,7 @@ def as_text(record):
     lines = [f"{'classifier':<34} {'test error':>10} {'gap':>8} {'passes':>6} {'seconds':>8}"]
     for name in ("additive", "linear"):
         row = record[name]
-        solved = f"{row['gap']:>8.1g} {row['passes']:>6} {row['seconds']:>8.2f}"
+        solved = f"{bound(row['gap'], 1):>8} {row['passes']:>6} {row['seconds']:>8.2f}"
         lines.append(f"{f'linadd, {name}':<34} {row['test_error']:>10.2%} {solved}")
     if record["liblinear"] is not None:
         row = record["liblinear"]

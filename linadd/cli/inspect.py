@@ -141,6 +141,6 @@ def history_lines(history):
     lines = ["", f"{'pass':>4} {'objective':>14} {'gap':>10}"] if history else []
     for record in history[-SHOWN_EPOCHS:]:
         gap, is_estimated = gap_of(record)
-        text = "-" if gap is None else f"{'~' if is_estimated else ''}{gap:.2g}"
+        text = "-" if gap is None else f"{'~' if is_estimated else ''}{bound(gap)}"
         lines.append(f"{record['epoch']:>4} {record['objective']:>14.8g} {text:>10}")
     return lines
